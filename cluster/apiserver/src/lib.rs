@@ -1,8 +1,8 @@
 //! Kubernetes API semantics over a store, as a tower service.
 //!
 //! [`ApiServer`] is a value: any number of them live in one process. Every request, in process or over TLS, goes
-//! authenticate, authorize, route, admit, store. Nothing here listens on a socket (the only ones it opens lead to webhooks,
-//! to servers behind it, and to nodes and pods that are asked for), blocks a thread, reads the machine's clock or knows a provider.
+//! authenticate, authorize, route, admit, store. Nothing here listens on a socket (those it opens lead to webhooks,
+//! to servers behind it, and to nodes and pods), blocks a thread, reads the machine's clock or knows a provider.
 //!
 //! # Layers
 //! A file imports only from its own layer and from layers earlier in this table. `cargo xtask tidy` reads the table and
@@ -11,7 +11,7 @@
 //! | layer | what is in it |
 //! |---|---|
 //! | `wire` | what is read from and written to clients: paths, queries, selectors, content negotiation, bodies, protobuf, errors |
-//! | `storage` | the stores of a server: one per resource if wanted, metered, and the API server in front as a store |
+//! | `storage` | the stores of a server: one per resource if configured, metered, and the API server in front as a store |
 //! | `connections` | outgoing connections: TLS, Services and their endpoints, kubelets, webhooks |
 //! | `kinds` | what is served: the trait, the registry, built-in kinds, custom resources, conversion, rendering |
 //! | `access` | authentication, authorization, nodes' rules, audit, limits on requests in flight |
@@ -56,7 +56,7 @@ pub use connections::addresses::PodPort;
 pub use connections::kubelets::KubeletClient;
 pub use kinds::kind::{self, Kind};
 pub use kinds::resource::{Connect, Proxied, ResourceInfo};
-pub use requests::ineffective_fields::is_of_embedded;
+pub use requests::ineffective_kinds::is_of_embedded;
 pub use server::api_server::{ApiServer, DEFAULT_GIT_VERSION, Identity};
 pub use server::builder::Builder;
 pub use state::protection::Protection;

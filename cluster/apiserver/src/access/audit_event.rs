@@ -1,6 +1,6 @@
-//! Audit events: what a policy wants reported of a request, as lines of JSON in the form of kube-apiserver's log
+//! Audit events: what a policy reports of a request, as lines of JSON in the format of kube-apiserver's log
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/apis/audit/v1/types.go, pkg/audit/request.go). Where they
-//! go is the sink's affair; no one waits for it.
+//! go is up to the sink; no request waits for it.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -23,9 +23,9 @@ use crate::wire::path::{RequestInfo, Target};
 /// Longest user agent that is reported, in bytes, as there.
 const AGENT_BYTES_MAX: usize = 1024;
 const FORWARDED_FOR: &str = "x-forwarded-for";
-/// What a client calls its request; else it gets a name.
+/// The client's id of its request; without one, it gets a new id.
 const AUDIT_ID: &str = "audit-id";
-/// What is in a `Status`, and what none is larger than that is worth to be read again.
+/// What a `Status` contains, and the size of the largest one that is parsed.
 const STATUS: &[u8] = br#""kind":"Status""#;
 const STATUS_BYTES_MAX: usize = 64 << 10;
 const DECISION: &str = "authorization.k8s.io/decision";
@@ -112,15 +112,20 @@ impl Auditing {
         (self.reported.load(Ordering::Relaxed), self.sink.lost())
     }
 
-    /// Begins to tell of a request. `name` is made for it if it has none.
-    pub(crate) fn begin(self: &Arc<Self>, parts: &Parts, received: Timestamp, name: impl FnOnce() -> String) -> Draft {
+    /// Begins to report a request. `new_id` is for one that has no id.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        parts: &Parts,
+        received: Timestamp,
+        new_id: impl FnOnce() -> String,
+    ) -> Draft {
         let text = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
         let mut agent = text(header::USER_AGENT.as_str()).unwrap_or_default().to_owned();
         agent.truncate(AGENT_BYTES_MAX);
         let uri = parts.uri.path_and_query().map_or("/", |uri| uri.as_str());
         Draft {
             auditing: self.clone(),
-            id: text(AUDIT_ID).map_or_else(name, str::to_owned),
+            id: text(AUDIT_ID).map_or_else(new_id, str::to_owned),
             uri: uri.to_owned(),
             agent,
             addresses: addresses(parts),
@@ -135,7 +140,7 @@ impl Auditing {
         }
     }
 
-    fn tell(&self, event: &Event<'_>) {
+    fn report(&self, event: &Event<'_>) {
         self.reported.fetch_add(1, Ordering::Relaxed);
         self.sink.write(serde_json::to_vec(event).unwrap_or_default());
     }
@@ -163,7 +168,7 @@ impl Draft {
     pub(crate) fn received(&mut self, user: &User, info: &RequestInfo, now: Timestamp) {
         self.user = user_of(user);
         self.apply_policy(user, info);
-        self.tell(AuditStage::RequestReceived, None, None, now);
+        self.report(AuditStage::RequestReceived, None, None, now);
     }
 
     fn apply_policy(&mut self, user: &User, info: &RequestInfo) {
@@ -189,7 +194,7 @@ impl Draft {
         self.annotations.insert(REASON.to_owned(), reason.to_owned());
     }
 
-    /// Takes in what was sent, as far as the policy wants it.
+    /// Adds the request's body, as far as the policy reports it.
     pub(crate) fn sent(&mut self, headers: &HeaderMap, body: &Bytes) {
         let level = self.level();
         let is_object = matches!(self.verb, "create" | "update");
@@ -218,7 +223,7 @@ impl Draft {
         }
     }
 
-    /// Tells how it ended; of a stream that it has begun, and when it is over that it has ended.
+    /// Reports the answer; of a stream, that it has begun, and once it is over, that it has ended.
     pub(crate) fn finish(
         mut self,
         answer: Answer,
@@ -228,28 +233,28 @@ impl Draft {
     ) -> Answer {
         self.annotations
             .extend(annotations.iter().map(|(key, value)| (key.clone(), value.clone())));
-        let answer = answer.named(&self.id);
+        let answer = answer.with_audit_id(&self.id);
         if self.decision.is_none() {
-            // No one knows who it was.
+            // The caller was not authenticated.
             self.apply_policy(&User::default(), info);
-            self.tell(AuditStage::ResponseStarted, Some(answer.code), answer.whole(), now());
+            self.report(AuditStage::ResponseStarted, Some(answer.code), answer.whole(), now());
             return answer;
         }
         if self.level() == AuditLevel::None {
             return answer;
         }
         if answer.whole().is_some() {
-            self.tell(AuditStage::ResponseComplete, Some(answer.code), answer.whole(), now());
+            self.report(AuditStage::ResponseComplete, Some(answer.code), answer.whole(), now());
             return answer;
         }
-        self.tell(AuditStage::ResponseStarted, Some(answer.code), None, now());
+        self.report(AuditStage::ResponseStarted, Some(answer.code), None, now());
         let code = answer.code;
         answer.holding(AtEnd(Some(Box::new(move || {
-            self.tell(AuditStage::ResponseComplete, Some(code), None, now());
+            self.report(AuditStage::ResponseComplete, Some(code), None, now());
         }))))
     }
 
-    fn tell(&self, stage: AuditStage, code: Option<StatusCode>, body: Option<&Bytes>, now: Timestamp) {
+    fn report(&self, stage: AuditStage, code: Option<StatusCode>, body: Option<&Bytes>, now: Timestamp) {
         let Some(decision) = self
             .decision
             .as_ref()
@@ -264,7 +269,7 @@ impl Draft {
             .filter(|_| decision.level >= AuditLevel::RequestResponse)
             .and_then(|body| serde_json::from_slice(body).ok())
             .map(|value| self.shown(value));
-        self.auditing.tell(&Event {
+        self.auditing.report(&Event {
             kind: "Event",
             api_version: "audit.k8s.io/v1",
             level: decision.level.name(),

@@ -1,4 +1,4 @@
-//! The audit record of completed requests: whoever subscribes, and a bounded ring in memory for who reads it later.
+//! The audit record of completed requests: for subscribers, and in a bounded ring in memory to be read later.
 //! It never holds a body.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 
-/// Records that a test may want to read afterwards: a first shoot needs a few thousand requests. No one else should keep
-/// as many, for they have the best part of a kilobyte each.
+/// Records that a test may want to read afterwards: a first shoot needs a few thousand requests. Nothing else should
+/// retain as many: each takes the best part of a kilobyte.
 pub const AUDIT_RECORDS_MAX: usize = 65_536;
 
 /// One completed request. A watch is recorded when it begins.
@@ -35,7 +35,7 @@ pub struct AuditRecord {
     pub path: String,
     /// The HTTP code.
     pub code: u16,
-    /// What admission has to say beside: `WEBHOOK/KEY`, `POLICY/KEY`, and who changed what.
+    /// Audit annotations from admission: `WEBHOOK/KEY`, `POLICY/KEY`, and who changed what.
     pub annotations: BTreeMap<String, String>,
     /// Wall-clock time at completion.
     pub at: Timestamp,
@@ -89,7 +89,7 @@ impl AuditLog {
             .push(Box::new(subscriber));
     }
 
-    /// Takes in a record, which is only made when it is wanted.
+    /// Adds a record, which is only made if it is retained or there is a subscriber.
     pub(crate) fn record(&self, record: impl FnOnce() -> AuditRecord) {
         let subscribers = self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
         if subscribers.is_empty() && self.0.retained_max == 0 {
@@ -149,11 +149,11 @@ mod tests {
 
         let log = AuditLog::retaining(0);
         log.record(|| unreachable!("no subscriber wants it"));
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let hears = heard.clone();
-        log.subscribe(move |record| hears.lock().unwrap().push(record.path.clone()));
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let sink = received.clone();
+        log.subscribe(move |record| sink.lock().unwrap().push(record.path.clone()));
         log.record(|| record("/d"));
-        assert_eq!(*heard.lock().unwrap(), ["/d"]);
+        assert_eq!(*received.lock().unwrap(), ["/d"]);
         assert!(paths(&log).is_empty());
     }
 }

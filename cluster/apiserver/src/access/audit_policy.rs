@@ -1,4 +1,4 @@
-//! What is worth an audit event, and how much of it: `Policy` of `audit.k8s.io/v1`, the first rule that fits decides
+//! Which requests have audit events, and with how much: `Policy` of `audit.k8s.io/v1`, the first rule that fits decides
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/audit/policy/checker.go). It writes nothing.
 
 use std::collections::BTreeSet;
@@ -38,7 +38,7 @@ impl AuditLevel {
 pub enum AuditStage {
     /// The caller is known.
     RequestReceived,
-    /// The answer begins, of which there may be much to come.
+    /// The answer begins, and may be a long stream.
     ResponseStarted,
     /// The answer is made.
     ResponseComplete,
@@ -105,7 +105,7 @@ struct Resources {
     resource_names: Vec<String>,
 }
 
-/// What a policy says of one request.
+/// What a policy decides on one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AuditDecision {
     pub(crate) level: AuditLevel,
@@ -117,7 +117,7 @@ impl AuditPolicy {
     /// Reads a policy file.
     ///
     /// # Errors
-    /// It is none, or it says what makes no sense; as a sentence.
+    /// It is no policy, or it makes no sense; as a sentence.
     pub fn read(text: &str) -> Result<Self, String> {
         let policy: Self = serde_saphyr::from_str(text).map_err(|error| format!("it is no audit policy: {error}"))?;
         if (policy.api_version.as_str(), policy.kind.as_str()) != ("audit.k8s.io/v1", "Policy") {

@@ -39,7 +39,7 @@ pub struct Authorities {
     pub bootstrap_tokens: bool,
 }
 
-/// Which clients are believed when they say in headers on whose behalf they ask: by default `X-Remote-User`,
+/// Which clients may name in headers the user on whose behalf they send requests: by default `X-Remote-User`,
 /// `X-Remote-Group`, `X-Remote-Uid`, `X-Remote-Extra-KEY`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FrontProxies {
@@ -82,7 +82,7 @@ pub(crate) struct Access {
     pub(crate) store: Arc<Stores>,
     /// The gatekeepers: called before its own rules, in order.
     pub(crate) gatekeepers: Vec<Arc<dyn Gatekeeper>>,
-    /// What servers behind this one have to know of it, by their names in a ConfigMap.
+    /// What servers behind this one have to know of it, by the keys of a ConfigMap.
     pub(crate) trust: BTreeMap<String, String>,
 }
 
@@ -184,7 +184,7 @@ impl Access {
 
     /// Replaces whose certificates are accepted from now on.
     ///
-    /// Errors: a bundle that does not parse; what it was about stays as it was.
+    /// Errors: a bundle that does not parse; what it was for stays as it was.
     pub(crate) fn trust(&self, client_authorities: &str, front_proxies: &FrontProxies) -> Result<(), Status> {
         trust_clients(&self.authenticator, client_authorities)?;
         trust_front_proxies(&self.authenticator, front_proxies)
@@ -195,12 +195,12 @@ impl Access {
         self.delegation.is_some()
     }
 
-    /// Decides by what is known at once.
+    /// Decides without waiting.
     pub(crate) fn authorize(&self, attributes: &Attributes) -> Decision {
         gatekeepers::decide_now(&self.gatekeepers, attributes).unwrap_or_else(|| self.rbac.authorize(attributes))
     }
 
-    /// Takes in a write of an access rule.
+    /// Applies a write of an access rule.
     pub(crate) fn apply_write(&self, key: &Key, object: Option<&Object>) {
         let Some(resource) = key.resource.strip_prefix(RBAC_PREFIX) else {
             return;
@@ -253,7 +253,7 @@ fn trust(client_authorities: &str, front_proxies: Option<&FrontProxies>) -> BTre
     trust
 }
 
-/// What authentication looks up.
+/// Looks up objects for authentication.
 struct StoreLookup(Arc<Stores>);
 
 impl StoreLookup {

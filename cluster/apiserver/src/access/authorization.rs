@@ -14,7 +14,7 @@ pub(crate) fn forbidden(attributes: &Attributes, decision: &Decision) -> Option<
     let message = cluster_access::forbidden_message(attributes, reason);
     let status = Status::new(StatusCode::FORBIDDEN, "Forbidden", message);
     Some(match &attributes.target {
-        // Its details are there, but about nothing.
+        // With details, but empty ones.
         cluster_access::Target::Path(_) => status.about("", "", ""),
         cluster_access::Target::Resource(target) => status.about(&target.group, &target.resource, &target.name),
     })

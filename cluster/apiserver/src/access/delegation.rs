@@ -1,6 +1,6 @@
-//! Another API server that is called to learn who a token belongs to and what a user may do, for a server that stands behind it and has
-//! neither accounts nor rules of its own. Answers are kept for a few seconds, but for users of whom a fresh one is wanted each
-//! time; that no one answered is not kept.
+//! Another API server that is called to learn who a token belongs to and what a user may do, for a server that stands behind
+//! it and has neither accounts nor rules of its own. Answers are cached for a few seconds, except for users that bypass the
+//! cache; failures are not cached.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/plugin/pkg/{authenticator/token,authorizer}/webhook,
 //! pkg/server/options/{authentication,authorization}.go)
 
@@ -29,7 +29,7 @@ const CACHED_FOR: Duration = Duration::from_secs(10);
 const CACHED_MAX: usize = 4096;
 /// How long an answer is waited for.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// What everybody may see of a server that has no rules.
+/// What every client may read on a server that has no rules.
 const OPEN_PATHS: [&str; 3] = ["/healthz", "/readyz", "/livez"];
 
 /// The other API server.
@@ -48,7 +48,7 @@ impl Delegation {
         }
     }
 
-    /// Who a token belongs to. Errors: 401, or no one answered.
+    /// Who a token belongs to. Errors: 401, also if there is no answer.
     pub(crate) async fn authenticate(&self, token: &str) -> Result<Arc<User>, Status> {
         // The token itself is not cached.
         let key = Sha256::digest(token).into();
@@ -65,7 +65,7 @@ impl Delegation {
         let reviews = Api::<TokenReview>::all(self.clients.authentication.clone());
         let reviewed = answered(reviews.create(&PostParams::default(), &review)).await;
         let status = reviewed.map_err(|why| {
-            // The caller learns as little as about a wrong token.
+            // The client gets the same answer as for a wrong token.
             tracing::warn!(why, "a token was not reviewed by the server in front");
             Status::unauthorized()
         })?;
@@ -83,7 +83,7 @@ impl Delegation {
         user.ok_or_else(Status::unauthorized)
     }
 
-    /// Whether a user may do it. Errors: no one answered.
+    /// Whether a user may do it. Errors: there is no answer.
     pub(crate) async fn decide(&self, attributes: &Attributes, query: &Query) -> Result<Decision, Status> {
         if attributes.user.is_in(group::MASTERS) {
             return Ok(Decision::Allow(String::new()));

@@ -3,7 +3,7 @@
 //!
 //! Kubernetes does this by FlowSchemas and priority levels, which an administrator arranges
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/util/flowcontrol). Here the arrangement is fixed: its
-//! bounds on requests in flight, one flow per user, leases apart, so that who leads does not change under load.
+//! bounds on requests in flight, one flow per user, leases apart, so that leaders do not change under load.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -29,15 +29,15 @@ const WAITING_PER_USER_MAX: usize = 300;
 const WAITING_MAX: usize = 3200;
 /// How long a request waits for its turn: a quarter of the time that it may take, as there.
 const WAIT_MAX: Duration = Duration::from_secs(15);
-/// When a client that was refused is to come again, as there.
+/// After how long a refused client may try again, as there.
 const RETRY_AFTER_SECONDS: u32 = 1;
-/// Open watches of one user: several times what the goals of the bench ask for, a quarter of what all may have.
+/// Open watches of one user: several times what the goals of the benchmarks need, a quarter of what all may have.
 const WATCHES_PER_USER_MAX: usize = 5000;
 /// Open watches of one node, which follows each Secret and ConfigMap that its pods mount: the only node of a seed has five for
 /// each Shoot. Three quarters of what all may have.
 const WATCHES_PER_NODE_MAX: usize = 15_000;
 
-/// Who no one waits for: administrators of last resort, and the controllers of the server itself, whose work frees others.
+/// Users that never wait, beside administrators of last resort: the controllers of the server itself, whose work frees others.
 const EXEMPT_USERS: [&str; 2] = ["system:kube-controller-manager", "system:kube-scheduler"];
 
 /// The queues of one server.
@@ -60,7 +60,8 @@ impl Default for Fairness {
 }
 
 impl Fairness {
-    /// Waits until it is the request's turn; none where there are no turns. What is got is held until the answer is made.
+    /// Waits until it is the request's turn; none for requests that never wait. The seat is to be held until the answer is
+    /// made.
     ///
     /// # Errors
     /// 429: too many requests of this user wait already, or its turn has not come in time.
@@ -152,10 +153,11 @@ fn lower(counts: &mut HashMap<u64, usize>, flow: u64) {
     }
 }
 
-/// Requests of one kind: so many at once, the others wait.
+/// Requests of one kind: up to `seats` at once, the others wait.
 struct Level {
     seats: usize,
-    /// One user has no more of them: what waits for something else (a webhook that does not answer) leaves some to others.
+    /// One user gets no more seats: requests that wait for something else (a webhook that does not answer) leave some to
+    /// others.
     per_user_max: usize,
     state: Mutex<State>,
 }
@@ -165,12 +167,12 @@ struct State {
     free: usize,
     held: HashMap<u64, usize>,
     queues: HashMap<u64, VecDeque<oneshot::Sender<Seat>>>,
-    /// Whose turn it is. While a seat is free, all of these have as many as they may.
+    /// Users that wait, in the order of their turns. While a seat is free, all of these have as many as they may.
     turns: VecDeque<u64>,
     waiting: usize,
 }
 
-/// The right to be served. Whose turn is next gets it when it is dropped.
+/// The right to be served. When it is dropped, it goes to the user whose turn is next.
 pub(crate) struct Seat {
     /// None once it is given back.
     level: Option<Arc<Level>>,
@@ -208,15 +210,15 @@ impl Level {
 
     /// None: there is no room to wait, or it took too long.
     async fn turn(self: &Arc<Self>, flow: u64) -> Option<Seat> {
-        let comes = {
+        let receiver = {
             let mut state = self.state();
-            if state.free > 0 && state.may(flow, self.per_user_max) {
+            if state.free > 0 && state.may_take(flow, self.per_user_max) {
                 state.take(flow);
                 return Some(self.seat(flow));
             }
             state.wait(flow)?
         };
-        timeout(WAIT_MAX, comes).await.ok()?.ok()
+        timeout(WAIT_MAX, receiver).await.ok()?.ok()
     }
 
     fn seat(self: &Arc<Self>, flow: u64) -> Seat {
@@ -226,7 +228,7 @@ impl Level {
         }
     }
 
-    /// Gives a seat of `flow` to whose turn it is. Who has gone meanwhile is passed over.
+    /// Gives a seat of `flow` to the user whose turn it is. Requests that have gone meanwhile are skipped.
     fn pass_on(self: &Arc<Self>, mut flow: u64) {
         loop {
             let next = {
@@ -246,8 +248,8 @@ impl Level {
 }
 
 impl State {
-    fn may(&self, flow: u64, most: usize) -> bool {
-        self.held.get(&flow).is_none_or(|held| *held < most)
+    fn may_take(&self, flow: u64, held_max: usize) -> bool {
+        self.held.get(&flow).is_none_or(|held| *held < held_max)
     }
 
     fn take(&mut self, flow: u64) {
@@ -258,7 +260,7 @@ impl State {
     fn wait(&mut self, flow: u64) -> Option<oneshot::Receiver<Seat>> {
         let queue = self.queues.entry(flow).or_default();
         if queue.len() >= WAITING_PER_USER_MAX || self.waiting >= WAITING_MAX {
-            // Those that have gone leave their places.
+            // Requests that have gone free their places.
             let before = queue.len();
             queue.retain(|waiter| !waiter.is_closed());
             self.waiting -= before - queue.len();
@@ -269,20 +271,20 @@ impl State {
                 return None;
             }
         }
-        let (waiter, comes) = oneshot::channel();
+        let (waiter, receiver) = oneshot::channel();
         queue.push_back(waiter);
         if !self.turns.contains(&flow) {
             self.turns.push_back(flow);
         }
         self.waiting += 1;
-        Some(comes)
+        Some(receiver)
     }
 
-    /// Takes a seat for whose turn it is, and puts them last in the row of turns. None: no one waits who may have one more.
-    fn next(&mut self, most: usize) -> Option<(u64, oneshot::Sender<Seat>)> {
+    /// Takes a seat for the user whose turn it is, whose next turn is last. None: no user waits that may have one more.
+    fn next(&mut self, held_max: usize) -> Option<(u64, oneshot::Sender<Seat>)> {
         for _ in 0..self.turns.len() {
             let flow = self.turns.pop_front()?;
-            if !self.may(flow, most) {
+            if !self.may_take(flow, held_max) {
                 self.turns.push_back(flow);
                 continue;
             }
@@ -318,7 +320,7 @@ mod tests {
         async move { level.turn(flow).await }.boxed()
     }
 
-    /// So many requests, each asked once for its turn.
+    /// So many requests, each polled once.
     fn flood(level: &Arc<Level>, flow: u64, count: usize) -> (Vec<Seat>, Vec<Turn>) {
         let (mut seats, mut waiting) = (Vec::new(), Vec::new());
         for _ in 0..count {
@@ -359,7 +361,7 @@ mod tests {
         let (seats, waiting) = flood(&level, 1, 500);
         assert_eq!((seats.len(), waiting.len()), (6, WAITING_PER_USER_MAX));
         let (others, rest) = flood(&level, 2, 5);
-        assert_eq!(others.len(), 2, "what is left goes to who comes first");
+        assert_eq!(others.len(), 2, "what is left goes to the first that come");
         assert_eq!(level.in_flight(), 8);
         drop((seats, others, waiting, rest));
         assert_eq!(level.in_flight(), 0);
@@ -388,7 +390,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_goes_away_takes_no_turn_and_who_waits_too_long_is_refused() {
+    async fn cancelled_request_takes_no_turn_and_one_that_waits_too_long_is_refused() {
         let level = Level::of(1);
         let (seats, gone) = flood(&level, 1, 3);
         let mut stays = turn(&level, 2);
@@ -401,7 +403,11 @@ mod tests {
             turn(&level, 3).await.is_none(),
             "the clock runs while nothing else does"
         );
-        assert_eq!(level.state().waiting, 1, "who has gone leaves when it is their turn");
+        assert_eq!(
+            level.state().waiting,
+            1,
+            "a request that has gone leaves when it is its turn"
+        );
         drop(seat);
         assert_eq!((level.in_flight(), level.state().waiting), (0, 0));
     }

@@ -1,5 +1,5 @@
-//! Calls the gatekeepers before the access rules. A refusal that may soon be none is asked for again as long as its gatekeeper
-//! wants: what it decides by comes to it by watches, as it comes to the caller.
+//! Calls the gatekeepers before the access rules. A refusal that may be outdated is reviewed again for as long as its
+//! gatekeeper has patience: its data come to it by watches, as they come to the caller.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::kinds::registry::DELETE_COLLECTION;
 use crate::wire::query::Query;
 use crate::wire::selector::{FieldSelector, LabelRequirement, LabelSelector};
 
-/// What the gatekeepers say; nothing if they leave it to the rules.
+/// What the gatekeepers decide; none if they leave it to the rules.
 pub(crate) async fn decide(
     gatekeepers: &[Arc<dyn Gatekeeper>],
     attributes: &Attributes,
@@ -33,7 +33,7 @@ pub(crate) async fn decide(
     None
 }
 
-/// The same without waiting, and of no request with selectors.
+/// The same without waiting, for requests without selectors.
 pub(crate) fn decide_now(gatekeepers: &[Arc<dyn Gatekeeper>], attributes: &Attributes) -> Option<Decision> {
     concerned(gatekeepers, &attributes.user).find_map(|gatekeeper| {
         match gatekeeper.decide(attributes, &Selectors::default()) {

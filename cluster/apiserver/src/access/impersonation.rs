@@ -1,4 +1,4 @@
-//! Impersonation: as which user a request wants to be handled, and whether its caller may do that.
+//! Impersonation: as which user a request is to be handled, and whether its caller may do that.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::wire::query::Query;
 use crate::wire::status::Status;
 
 impl Access {
-    /// Who the request is from then on: the user, or whom they may act as.
+    /// The user of the request from here on: the caller, or whom it impersonates. Errors: 403 where it may not.
     pub(crate) async fn impersonate(&self, real: Arc<User>, parts: &Parts) -> Result<Arc<User>, Status> {
         let requested =
             Impersonation::from_headers(&parts.headers).map_err(|error| Status::bad_request(error.to_string()))?;

@@ -11,7 +11,7 @@ use crate::wire::query::Query;
 use crate::wire::selector::FieldSelector;
 use crate::wire::status::Status;
 
-/// What the nodes' rules say; nothing when the user is no node.
+/// What the nodes' rules decide; none when the user is no node.
 pub(crate) async fn authorize(
     store: &Stores,
     attributes: &Attributes,

@@ -53,8 +53,8 @@ struct Response {
     warnings: Vec<String>,
 }
 
-/// 504: the time of the request is over. kube-apiserver reports a timeout that the client has set in another place than its
-/// own, with another message.
+/// 504: the time of the request is over. kube-apiserver detects a timeout that the client set elsewhere than its own, so
+/// the messages differ.
 pub(crate) fn timed_out(attributes: &AdmissionAttributes<'_>) -> Status {
     let of = |why: &str| Status::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", format!("Timeout: {why}"));
     match attributes.context.query.get("timeout") {
@@ -161,7 +161,7 @@ fn read(reply: &Reply) -> Result<((String, String), Option<Response>), String> {
     }
 }
 
-/// To Go a null is as good as nothing.
+/// To Go's decoder a null field is an absent one.
 fn without_nulls(response: &Value) -> Value {
     let mut response = response.clone();
     if let Some(fields) = response.as_object_mut() {
@@ -206,7 +206,7 @@ fn verify(
     }
 }
 
-fn patch_of(patch: &str, form: &str) -> Result<Option<Value>, Failed> {
+fn patch_of(patch: &str, patch_type: &str) -> Result<Option<Value>, Failed> {
     if patch.is_empty() {
         return Ok(None);
     }
@@ -224,13 +224,13 @@ fn patch_of(patch: &str, form: &str) -> Result<Option<Value>, Failed> {
     if operations.is_empty() {
         return Ok(None);
     }
-    if form != "JSONPatch" {
-        return Err(Failed::Calling(format!("unsupported patch type {form:?}")));
+    if patch_type != "JSONPatch" {
+        return Err(Failed::Calling(format!("unsupported patch type {patch_type:?}")));
     }
     Ok(Some(patch))
 }
 
-/// The status of a refusal, with who refuses in front of its text.
+/// The status of a refusal; its message begins with the name of the webhook.
 fn refusal(name: &str, given: Option<&Value>) -> Status {
     let text = |field: &str| given.and_then(|given| given.get(field)?.as_str()).unwrap_or_default();
     let denied = format!("admission webhook {name:?} denied the request");

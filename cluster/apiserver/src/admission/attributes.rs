@@ -25,7 +25,7 @@ pub(crate) enum AdmissionOperation {
 }
 
 impl AdmissionOperation {
-    /// A write, which replaces something or does not.
+    /// An update if the write replaces an object, otherwise a create.
     pub(crate) fn of(old: Option<&Value>) -> Self {
         match old {
             None => Self::Create,
@@ -50,47 +50,48 @@ pub(crate) type Typed<'a> = (Cow<'a, str>, Cow<'a, str>, Cow<'a, str>);
 pub(crate) struct AdmissionAttributes<'a> {
     pub(crate) context: &'a Context,
     pub(crate) operation: AdmissionOperation,
-    /// Of the body, where it is not of the resource's own kind.
+    /// Group, version and kind of a body that is not of the resource's own kind.
     body: Option<(&'a str, &'a str, &'a str)>,
     /// May be empty.
     pub(crate) name: String,
     pub(crate) dry_run: bool,
     pub(crate) options: Value,
-    answers: Arc<Answers>,
+    access_reviews: Arc<AccessReviews>,
 }
 
-/// What expressions have asked about access, where another server answers: an expression cannot wait, so that what is not
-/// known yet is noted, asked for, and the expression run again.
+/// Access decisions of another server that expressions need. An expression cannot wait: a decision that is not known yet is
+/// noted, requested, and the expression run again.
 #[derive(Default)]
-struct Answers(Mutex<Vec<(Check, Option<Answer>)>>);
+struct AccessReviews(Mutex<Vec<(Check, Option<Outcome>)>>);
 
 /// Whether it is allowed, and why.
-type Answer = (bool, String);
+type Outcome = (bool, String);
 
 /// Access reviews that one request may send to another server; more are no policy, but an attack.
-const QUESTIONS_MAX: usize = 64;
+const ACCESS_REVIEWS_MAX: usize = 64;
 
-impl Answers {
-    /// The answer to a question. None: it is not known, and noted.
-    fn find(&self, check: &Check) -> Option<Answer> {
+impl AccessReviews {
+    /// The outcome of a check. None: it is not known yet, and noted.
+    fn find(&self, check: &Check) -> Option<Outcome> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, answer)) = all.iter().find(|(attributes, _)| attributes == check) {
-            return answer.clone();
+        if let Some((_, outcome)) = all.iter().find(|(known, _)| known == check) {
+            return outcome.clone();
         }
         all.push((check.clone(), None));
         None
     }
 
-    fn open(&self) -> Vec<Check> {
+    fn pending(&self) -> Vec<Check> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = all.iter().filter(|(_, answer)| answer.is_none());
-        open.map(|(check, _)| check.clone()).collect()
+        let pending = all.iter().filter(|(_, outcome)| outcome.is_none());
+        pending.map(|(check, _)| check.clone()).collect()
     }
 
-    fn put(&self, check: &Check, answer: Answer) -> usize {
+    /// Returns how many checks are known.
+    fn put(&self, check: &Check, outcome: Outcome) -> usize {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for (_, known) in all.iter_mut().filter(|(attributes, _)| attributes == check) {
-            *known = Some(answer.clone());
+        for (_, known) in all.iter_mut().filter(|(known, _)| known == check) {
+            *known = Some(outcome.clone());
         }
         all.len()
     }
@@ -111,24 +112,24 @@ impl<'a> AdmissionAttributes<'a> {
             name: name.to_owned(),
             dry_run,
             options,
-            answers: Arc::default(),
+            access_reviews: Arc::default(),
         }
     }
 
     /// Requests the access decisions that expressions need and have not got yet. True: some were requested, and the
-    /// expressions have to be run again. Errors: no answer.
-    pub(crate) async fn settle(&self) -> Result<bool, Status> {
-        let open = self.answers.open();
-        for check in &open {
+    /// expressions have to be run again. Errors: the other server made no decision.
+    pub(crate) async fn request_access_decisions(&self) -> Result<bool, Status> {
+        let pending = self.access_reviews.pending();
+        for check in &pending {
             let attributes = attributes_of(check, &self.context.user);
             let decision = authorization::decide(&self.context.server.access, &attributes, &Query::default()).await?;
-            if self.answers.put(check, answer_of(decision)) > QUESTIONS_MAX {
+            if self.access_reviews.put(check, outcome_of(decision)) > ACCESS_REVIEWS_MAX {
                 return Err(Status::internal(format!(
-                    "expressions of admission ask more than {QUESTIONS_MAX} times what is allowed"
+                    "expressions of admission need more than {ACCESS_REVIEWS_MAX} access reviews"
                 )));
             }
         }
-        Ok(!open.is_empty())
+        Ok(!pending.is_empty())
     }
 
     /// A create or an update, with its options.
@@ -188,7 +189,7 @@ impl<'a> AdmissionAttributes<'a> {
         self.context.namespace().unwrap_or_default()
     }
 
-    /// The kind of what is sent, when the resource is asked for in that version.
+    /// The kind of what is sent, if the resource is requested in that version.
     pub(crate) fn kind(&self, version: &'a str) -> Typed<'_> {
         match self.body {
             Some((group, version, kind)) => (group.into(), version.into(), kind.into()),
@@ -219,7 +220,7 @@ impl<'a> AdmissionAttributes<'a> {
         .map(Cow::Owned)
     }
 
-    /// The same of one that may not be there.
+    /// The same, of an optional object.
     pub(crate) async fn some_in_version<'v>(
         &self,
         value: Option<&'v Value>,
@@ -297,26 +298,26 @@ impl<'a> AdmissionAttributes<'a> {
     }
 }
 
-/// Answers of the server's own rules of access.
+/// Access decisions by the server's own rules.
 struct Rules {
     server: Arc<crate::state::server_state::ServerState>,
     user: Arc<cluster_access::User>,
 }
 
 impl Authorize for Rules {
-    fn decide(&self, check: &Check) -> Answer {
-        answer_of(self.server.access.authorize(&attributes_of(check, &self.user)))
+    fn decide(&self, check: &Check) -> Outcome {
+        outcome_of(self.server.access.authorize(&attributes_of(check, &self.user)))
     }
 }
 
-/// Answers of another server, as far as they are known: a no for the time being.
-impl Authorize for Answers {
-    fn decide(&self, check: &Check) -> Answer {
+/// Decisions of another server; one that is not known yet is a no for the time being.
+impl Authorize for AccessReviews {
+    fn decide(&self, check: &Check) -> Outcome {
         self.find(check).unwrap_or_default()
     }
 }
 
-fn answer_of(decision: Decision) -> Answer {
+fn outcome_of(decision: Decision) -> Outcome {
     match decision {
         Decision::Deny(why) => (false, why),
         Decision::Allow(why) => (true, why),
@@ -345,11 +346,11 @@ fn attributes_of(check: &Check, user: &Arc<cluster_access::User>) -> Attributes 
     }
 }
 
-/// The names by which expressions ask who may do what.
-pub(crate) fn authorize(attributes: &AdmissionAttributes<'_>, names: &mut cluster_cel::Names) {
+/// Gives expressions the names with which they check access.
+pub(crate) fn set_authorizer(attributes: &AdmissionAttributes<'_>, names: &mut cluster_cel::Names) {
     let context = attributes.context;
     let rules: Arc<dyn Authorize> = match context.server.access.is_delegated() {
-        true => attributes.answers.clone(),
+        true => attributes.access_reviews.clone(),
         false => Arc::new(Rules {
             server: context.server.clone(),
             user: context.user.clone(),

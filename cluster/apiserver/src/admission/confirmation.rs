@@ -12,12 +12,12 @@ use crate::wire::status::Status;
 /// Spellings of true that Go's `strconv.ParseBool` takes.
 const TRUE: [&str; 6] = ["1", "t", "T", "true", "TRUE", "True"];
 
-/// Refuses the deletion of what is protected and not confirmed.
+/// Refuses a deletion that needs a confirmation and has none.
 pub(crate) fn check(context: &Context, old: &Value) -> Result<(), Status> {
     let (served, Some(protection)) = (&context.served, &context.server.protection) else {
         return Ok(());
     };
-    let noted = |place: &str, key: &str| {
+    let text = |place: &str, key: &str| {
         old["metadata"][place]
             .get(key)
             .and_then(Value::as_str)
@@ -25,9 +25,9 @@ pub(crate) fn check(context: &Context, old: &Value) -> Result<(), Status> {
     };
     let (group, plural) = (served.group(), served.plural());
     let protected = protection.kinds.iter().any(|(g, p)| g == group && p == plural)
-        || served.role == Role::CustomResourceDefinition && noted("labels", &protection.label) == "true";
+        || served.role == Role::CustomResourceDefinition && text("labels", &protection.label) == "true";
     let annotation = &protection.annotation;
-    if !protected || metadata::is_deleting(old) || TRUE.contains(&noted("annotations", annotation)) {
+    if !protected || metadata::is_deleting(old) || TRUE.contains(&text("annotations", annotation)) {
         return Ok(());
     }
     let name = metadata::text(old, "name");

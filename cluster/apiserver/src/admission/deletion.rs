@@ -1,4 +1,4 @@
-//! Admission of a deletion: all of admission is called, and none of it can change anything.
+//! Admission of a deletion: mutating webhooks are called as well as validating ones, and none can change anything.
 
 use serde_json::Value;
 
@@ -10,8 +10,8 @@ use crate::admission::validating::validate;
 use crate::state::context::Context;
 use crate::wire::status::Status;
 
-/// Asks about the deletion of one object, with the options of the request. Warnings for the client. A deletion by way of an
-/// eviction was admitted as that.
+/// Admits the deletion of one object, with the options of the request. Returns warnings for the client. A deletion by an
+/// eviction was admitted as the eviction.
 pub(crate) async fn review_deletion(
     context: &Context,
     old: &Value,

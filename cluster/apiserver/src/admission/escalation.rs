@@ -20,7 +20,7 @@ pub(crate) fn check(context: &Context, object: &Value, old: Option<&Value>) -> R
     let namespace = context.namespace().unwrap_or_default();
     let unchanged = |field: &str| old.is_some_and(|old| old.get(field) == object.get(field));
     let outcome = match resource {
-        // By its labels a role's rules become those of others.
+        // Labels decide into which aggregated roles the rules of a role go.
         "roles" | "clusterroles" if unchanged("rules") && unchanged("aggregationRule") && same_labels(object, old) => {
             Ok(())
         }
@@ -34,11 +34,11 @@ pub(crate) fn check(context: &Context, object: &Value, old: Option<&Value>) -> R
                 name: name.to_owned(),
                 ..ResourceTarget::default()
             };
-            // What will be collected some day is unknown, and so is what a rule that goes has kept in bounds.
-            let collects = has_selectors(object) || old.is_some_and(has_selectors);
+            // An aggregation rule can gather any rules, and one that is removed no longer replaces what users write.
+            let aggregates = has_selectors(object) || old.is_some_and(has_selectors);
             context.server.access.rbac.read(|index| {
                 index.may_grant_rules(&context.user, &target, &rules)?;
-                if collects && !index.may_grant_everything(&context.user, &target) {
+                if aggregates && !index.may_grant_everything(&context.user, &target) {
                     return Err("must have cluster-admin privileges to use an aggregationRule".to_owned());
                 }
                 Ok(())

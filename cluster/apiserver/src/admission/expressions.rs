@@ -1,4 +1,4 @@
-//! Expressions of webhooks and policies, run over a request. They can read it and ask what its user may do; they change nothing.
+//! Expressions of webhooks and policies, run over a request. They read it and check what its user may do; they change nothing.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions)
 
 use cluster_cel::{Answer, Expression, Names, NoAnswer, Scope};
@@ -14,7 +14,7 @@ pub(crate) enum Held {
     Failed(String),
 }
 
-/// Whether all conditions hold. One that does not outweighs others that have no answer.
+/// Whether all conditions hold. One that is false outweighs others that have no answer.
 pub(crate) fn holds(conditions: &[Condition], scope: &mut Scope) -> Held {
     let mut errors = Vec::new();
     for condition in conditions {
@@ -34,13 +34,13 @@ pub(crate) fn holds(conditions: &[Condition], scope: &mut Scope) -> Held {
 
 /// Why an expression has no answer.
 pub(crate) enum Why {
-    /// It is not defined here.
+    /// It does not compile, or its evaluation failed.
     Broken(String),
-    /// The budget is spent: no other one is run.
+    /// The budget is spent: no further expression is run.
     Ended(String),
 }
 
-/// Runs an expression, or says in kube-apiserver's words why it has no answer.
+/// Runs an expression. Errors: why it has no answer, as kube-apiserver words it.
 pub(crate) fn run(expression: &Result<Expression, (String, String)>, scope: &mut Scope) -> Result<Answer, Why> {
     match expression {
         Err((_, why)) => Err(Why::Broken(format!("compilation error: {why}"))),
@@ -74,6 +74,6 @@ pub(crate) fn names<'a>(
         request.insert(field.to_owned(), Value::Null);
     }
     names.set("request", Some(&Value::Object(request)));
-    crate::admission::attributes::authorize(attributes, &mut names);
+    crate::admission::attributes::set_authorizer(attributes, &mut names);
     names
 }

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use crate::wire::status::Status;
 
-/// The object after the patch. Errors: 500 with what does not fit.
+/// The object after the patch. Errors: 500 with the reason why it cannot be applied.
 pub(crate) fn apply(object: &Value, patch: &Value) -> Result<Value, Status> {
     json_patch(object, patch).map_err(|error| Status::internal(why(object, patch).unwrap_or_else(|| error.to_string())))
 }
 
-/// What is wrong with the first operation that cannot be done.
+/// What is wrong with the first operation that cannot be applied.
 fn why(object: &Value, patch: &Value) -> Option<String> {
     let mut document = object.clone();
     for operation in patch.as_array()? {
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_reported_by_its_operation() {
+    fn an_operation_that_cannot_be_applied_is_reported_as_by_kube_apiserver() {
         let object = json!({"a": {"b": 1}, "l": [1]});
         for (operation, expected) in [
             (

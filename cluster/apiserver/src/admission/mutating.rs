@@ -1,5 +1,5 @@
-//! What may change an object before it is prepared: the kind's own admission, then webhooks in order, and once more those
-//! that ask for it when something changed behind them. It stores nothing.
+//! What may change an object before it is prepared: the kind's own admission, then webhooks in order, and again those with
+//! `reinvocationPolicy: IfNeeded` when something has changed after them. It stores nothing.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/mutating)
 
 use std::collections::BTreeSet;
@@ -29,14 +29,14 @@ const STAMPS: [&str; 3] = ["creationTimestamp", "generation", "uid"];
 const MUTATION: &str = "mutation.webhook.admission.k8s.io/";
 const FAILED_OPEN: &str = "failed-open.mutation.webhook.admission.k8s.io/";
 
-/// In which form an object goes to admission.
+/// The form in which admission sees an object.
 pub(crate) enum View<'a> {
     Whole,
     Scale(&'a ScalePaths),
 }
 
 impl<'a> View<'a> {
-    /// None for parts whose bodies are admitted by themselves.
+    /// None for subresources whose bodies are admitted separately.
     pub(crate) fn of(context: &'a Context) -> Option<Self> {
         let Some(name) = context.subresource() else {
             return Some(Self::Whole);
@@ -65,7 +65,7 @@ impl<'a> View<'a> {
 }
 
 impl Write<'_> {
-    /// Lets the server, the kind and mutating webhooks and policies change the object.
+    /// Lets the server, the kind and mutating webhooks change the object.
     pub(crate) async fn run_mutating_admission(
         &mut self,
         call: &Call<'_>,
@@ -90,19 +90,19 @@ impl Write<'_> {
         }
         let shown = old.map(|old| view.show(old));
         let mut rounds = Rounds::new(&hooks, &attributes, shown.as_ref());
-        let drawn = self.generated.then_some(call.name);
-        let stamps = old.is_none().then(|| take_stamps(object, drawn));
+        let generated = self.generated.then_some(call.name);
+        let stamps = old.is_none().then(|| take_stamps(object, generated));
         let mut sent = view.show(object);
         let outcome = rounds.run(&view, &mut sent, false).await;
         if self.take_warnings(&mut rounds, outcome)? {
-            take_back(&view, object, sent, stamps.as_ref())?;
+            write_back(&view, object, sent, stamps.as_ref())?;
             self.run_built_in_mutation(call, object, old).await?;
-            let _ = stamps.as_ref().map(|_| take_stamps(object, drawn));
+            let _ = stamps.as_ref().map(|_| take_stamps(object, generated));
             let mut sent = view.show(object);
             rounds.note_change(&sent);
             let outcome = rounds.run(&view, &mut sent, true).await;
             if self.take_warnings(&mut rounds, outcome)? {
-                take_back(&view, object, sent, None)?;
+                write_back(&view, object, sent, None)?;
             }
         }
         if let Some(stamps) = stamps {
@@ -135,12 +135,12 @@ impl Write<'_> {
     }
 }
 
-/// Takes what the server has given to the object; its name if that is the one that was drawn.
-fn take_stamps(object: &mut Value, drawn: Option<&str>) -> Map<String, Value> {
+/// Removes the stamps from the object, and its name if that is still the generated one. Returns what it removed.
+fn take_stamps(object: &mut Value, generated: Option<&str>) -> Map<String, Value> {
     let mut stamps = Map::new();
     if let Ok(metadata) = metadata::of_mut(object) {
         let named = |name: &&str| metadata.get("name").is_some_and(|own| own == name);
-        let name = drawn.filter(named).map(|_| "name");
+        let name = generated.filter(named).map(|_| "name");
         for field in STAMPS.into_iter().chain(name) {
             if let Some(value) = metadata.remove(field) {
                 stamps.insert(field.to_owned(), value);
@@ -150,7 +150,7 @@ fn take_stamps(object: &mut Value, drawn: Option<&str>) -> Map<String, Value> {
     stamps
 }
 
-/// A name that was given meanwhile stays.
+/// Puts the stamps back. A name that a webhook has set stays.
 fn put_stamps(object: &mut Value, stamps: Map<String, Value>) -> Result<(), Status> {
     let metadata = metadata::of_mut(object)?;
     for (field, value) in stamps {
@@ -161,7 +161,7 @@ fn put_stamps(object: &mut Value, stamps: Map<String, Value>) -> Result<(), Stat
     Ok(())
 }
 
-fn take_back(
+fn write_back(
     view: &View<'_>,
     object: &mut Value,
     sent: Value,
@@ -182,10 +182,11 @@ pub(crate) struct Rounds<'h, 'a> {
     hooks: &'h Hooks,
     attributes: &'h AdmissionAttributes<'a>,
     old: Option<&'h Value>,
-    /// The webhooks that were called, and are called again when something changes from here on.
+    /// Those with reinvocation that were called since the last change.
     seen: BTreeSet<&'h (String, usize)>,
+    /// Those to call again in the second round.
     due: BTreeSet<&'h (String, usize)>,
-    /// What the last of them left.
+    /// The object after the last round.
     last: Value,
     pub(crate) warnings: Vec<String>,
 }
@@ -210,7 +211,7 @@ impl<'h, 'a> Rounds<'h, 'a> {
         }
     }
 
-    /// Calls all of them, or again those that are due. Whether the object was changed.
+    /// Calls all of them, or `again` those that are due. True: one has changed the object.
     async fn run(&mut self, view: &View<'_>, object: &mut Value, again: bool) -> Result<bool, Status> {
         let (found, mut labels) = concerned(&self.hooks.mutating, self.attributes, Some(object)).await;
         let mut changed_any = false;
@@ -295,7 +296,7 @@ impl<'h, 'a> Rounds<'h, 'a> {
     }
 }
 
-/// The object after a patch that was made for `version`, fit for the kind again.
+/// The object after a patch that was made for `version`, converted back and pruned.
 async fn patched(
     attributes: &AdmissionAttributes<'_>,
     view: &View<'_>,

@@ -15,7 +15,7 @@ pub(crate) async fn check_open(context: &Context, name: &str) -> Result<(), Stat
         return Ok(());
     };
     let key = Key::new("namespaces", None, namespace);
-    // Of a server in front this is asked again: what a watch has reported may be older than the request.
+    // Read from a server in front, not from its mirror: a watch may lag behind the request.
     let entry = match &context.server.in_front {
         Some(front) => front.get_now(&key).await,
         None => context.server.store.get(&key).await,

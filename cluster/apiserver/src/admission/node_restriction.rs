@@ -1,4 +1,4 @@
-//! That nodes write nothing but what is theirs.
+//! Restricts nodes to writes of their own objects.
 //! (kubernetes/kubernetes v1.35 plugin/pkg/admission/noderestriction)
 
 use std::collections::BTreeSet;
@@ -31,10 +31,10 @@ const LABELS: [&str; 13] = [
 /// Domains whose labels a node may give itself.
 const OWN_LABELS: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.io"];
 
-/// The domain of labels that pods rely on to stay away from nodes that others have taken over.
+/// The domain of labels that keep pods away from compromised nodes, so that no node may set them.
 const RESTRICTED_LABELS: &str = "node-restriction.kubernetes.io";
 
-/// Refuses writes of nodes to what is not theirs. `object` is absent when it is deleted or evicted, `old` when it is new.
+/// Refuses writes of nodes to objects of others. `object` is absent when it is deleted or evicted, `old` when it is new.
 pub(crate) fn restrict(context: &Context, object: Option<&Value>, old: Option<&Value>) -> Result<(), Status> {
     let Some(node) = node_name(&context.user) else {
         return Ok(());
@@ -73,7 +73,7 @@ fn pod(node: &str, subresource: Option<&str>, object: Option<&Value>, old: Optio
         ));
     }
     match (subresource, object) {
-        (None, Some(object)) if without_notes(object) != without_notes(old) => Some(format!(
+        (None, Some(object)) if without_mutable_metadata(object) != without_mutable_metadata(old) => Some(format!(
             "node {node:?} can only change the annotations and the status of its pods"
         )),
         (None | Some("status" | "eviction"), _) => None,
@@ -84,7 +84,7 @@ fn pod(node: &str, subresource: Option<&str>, object: Option<&Value>, old: Optio
 }
 
 /// The object without what a node may change of its pods, and what changes with every write.
-fn without_notes(object: &Value) -> Value {
+fn without_mutable_metadata(object: &Value) -> Value {
     let mut object = object.clone();
     let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
     if let Some(metadata) = metadata {
@@ -95,8 +95,8 @@ fn without_notes(object: &Value) -> Value {
     object
 }
 
-/// A new Node may have any labels, other than upstream: those of its pool reach it through the kubelet alone here, where
-/// there another controller writes them.
+/// Unlike upstream, a new Node may have any labels: here only the kubelet sets those of its pool, there another controller
+/// does.
 fn own_node(node: &str, object: &Value, old: Option<&Value>) -> Option<String> {
     let old = old?;
     let taints = |object: &Value| {

@@ -1,9 +1,8 @@
-//! What came of admission apart from a write.
+//! The result of admission of anything but a write.
 
 use crate::wire::status::Status;
 
-/// What was asked and answered apart from a write: the warnings of all who let it pass, or the refusal with them before its
-/// own.
+/// The warnings of all that admitted the request, or the refusal with these warnings before its own.
 pub(crate) fn with_warnings(outcome: Result<(), Status>, mut warnings: Vec<String>) -> Result<Vec<String>, Status> {
     match outcome {
         Ok(()) => Ok(warnings),

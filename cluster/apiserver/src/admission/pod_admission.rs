@@ -1,4 +1,4 @@
-//! What kube-apiserver's admission does to every pod: the account it runs as with a token to speak for it, its priority, and
+//! What kube-apiserver's admission does to every pod: its service account with a token, its priority, and
 //! how long it stays on a node that is not ready. It creates no accounts and no tokens.
 //! (kubernetes/kubernetes v1.35 plugin/pkg/admission/{serviceaccount,priority,defaulttolerationseconds})
 
@@ -17,22 +17,22 @@ use crate::wire::status::Status;
 
 /// The account of pods that name none.
 const DEFAULT_ACCOUNT: &str = "default";
-/// How long a pod waits for the account `default` of a namespace that was made just now; a controller makes it.
+/// How long a pod waits for the account `default` of a new namespace; a controller creates it.
 const ACCOUNT_WAIT: Duration = Duration::from_secs(1);
 /// What the names of token volumes begin with.
 const TOKEN_VOLUME: &str = "kube-api-access-";
-/// Seconds that a token lives: so odd that upstream knows its own tokens by it.
+/// Lifetime of a token in seconds: an odd number by which upstream recognizes the tokens that it has mounted.
 const TOKEN_SECONDS: i64 = 3607;
-/// What a node says of pods that it runs without having been asked to.
+/// The annotation of mirror pods, by which a node shows its static pods.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 /// Letters of generated names.
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-/// Taints of a node in trouble, and for how many seconds pods stay there.
-const TROUBLES: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
-const TROUBLE_SECONDS: i64 = 300;
-/// What the bytes of a class hold that is for all pods which name none.
+/// Taints of an unhealthy node, and for how many seconds pods tolerate them.
+const UNHEALTHY_TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+const TOLERATION_SECONDS: i64 = 300;
+/// What the stored JSON of a class contains that is the default.
 const GLOBAL_DEFAULT: &[u8] = b"\"globalDefault\":true";
-/// Where priority classes are.
+/// The resource of priority classes in the store.
 const CLASSES: &str = "scheduling.k8s.io/priorityclasses";
 
 /// Admits a pod that is created (`old` is none) or changed; other kinds and parts of pods pass.
@@ -49,8 +49,8 @@ pub(crate) async fn admit(context: &Context, pod: &mut Value, old: Option<&Value
         }
         Some(old) => keep_priority(pod, old),
     }
-    if old.is_none_or(tolerates_troubles) {
-        tolerate_troubles(pod);
+    if old.is_none_or(has_default_tolerations) {
+        add_default_tolerations(pod);
     }
     Ok(())
 }
@@ -99,11 +99,11 @@ async fn account(context: &Context, pod: &mut Value) -> Result<(), Status> {
         return Err(refuse(pod, &why));
     };
     let account = found.object.value(found.revision);
-    let wish = |object: &Value| object.get("automountServiceAccountToken").and_then(Value::as_bool);
+    let automount = |object: &Value| object.get("automountServiceAccountToken").and_then(Value::as_bool);
     if pod
         .get("spec")
-        .and_then(wish)
-        .or_else(|| wish(&account))
+        .and_then(automount)
+        .or_else(|| automount(&account))
         .unwrap_or(true)
     {
         mount_token(pod);
@@ -133,7 +133,7 @@ async fn find_account(context: &Context, namespace: &str, name: &str) -> Result<
     };
     let from = store.revision(&range.resource).await.map_err(store_status)?;
     let mut changes = store.watch(&range, from).await.map_err(store_status)?;
-    // It may have come between the two.
+    // It may have been created before the watch began.
     let found = store.get(&key).await.map_err(store_status)?;
     if found.is_none() {
         let _ = tokio::time::timeout(ACCOUNT_WAIT, changes.next()).await;
@@ -144,7 +144,7 @@ async fn find_account(context: &Context, namespace: &str, name: &str) -> Result<
 fn mount_token(pod: &mut Value) {
     let uid = metadata::text(pod, "uid");
     let letters = uid.bytes().rev().take(5).enumerate();
-    let drawn: String = letters
+    let suffix: String = letters
         .map(|(place, byte)| char::from(LETTERS[(usize::from(byte) * 5 + place * 7) % LETTERS.len()]))
         .collect();
     let Some(spec) = spec(pod) else { return };
@@ -154,7 +154,7 @@ fn mount_token(pod: &mut Value) {
     };
     let there = spec.get("volumes").and_then(Value::as_array);
     let there = there.and_then(|volumes| volumes.iter().find_map(of_token));
-    let name = there.clone().unwrap_or_else(|| format!("{TOKEN_VOLUME}{drawn}"));
+    let name = there.clone().unwrap_or_else(|| format!("{TOKEN_VOLUME}{suffix}"));
     let mut needed = false;
     for list in ["initContainers", "containers"] {
         for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
@@ -235,12 +235,12 @@ async fn priority(context: &Context, pod: &mut Value) -> Result<(), Status> {
     Ok(())
 }
 
-/// The class of pods that name none: of several the one of least value.
+/// The class of pods that name none: of several defaults the one with the lowest value.
 async fn default_class(context: &Context) -> Result<Option<Value>, Status> {
     let listing = context.server.store.list(&Range::all(CLASSES), Page::default()).await;
     let listing = listing.map_err(store_status)?;
     let classes = listing.entries.iter().filter_map(|entry| {
-        // Few classes are; the others need not be read.
+        // Few classes are defaults; the others need not be parsed.
         let has_field = entry
             .object
             .bytes()
@@ -261,26 +261,26 @@ fn keep_priority(pod: &mut Value, old: &Value) {
     }
 }
 
-/// The taints among [`TROUBLES`] of which these tolerations say nothing.
+/// The taints among [`UNHEALTHY_TAINTS`] that these tolerations do not mention.
 fn untolerated(tolerations: &[Value]) -> Vec<&'static str> {
     let text = |toleration: &Value, field: &str| toleration[field].as_str().unwrap_or_default().to_owned();
-    let untolerated = TROUBLES.into_iter().filter(|trouble| {
-        let meant = |toleration: &Value| {
+    let untolerated = UNHEALTHY_TAINTS.into_iter().filter(|taint| {
+        let matches = |toleration: &Value| {
             let (key, effect) = (text(toleration, "key"), text(toleration, "effect"));
-            (key.is_empty() || key == *trouble) && (effect.is_empty() || effect == "NoExecute")
+            (key.is_empty() || key == *taint) && (effect.is_empty() || effect == "NoExecute")
         };
-        !tolerations.iter().any(meant)
+        !tolerations.iter().any(matches)
     });
     untolerated.collect()
 }
 
-/// What every pod does that was created here; one that an earlier version stored stays as it is.
-fn tolerates_troubles(pod: &Value) -> bool {
+/// True of every pod that was created with this admission; a pod of an earlier version stays as it is.
+fn has_default_tolerations(pod: &Value) -> bool {
     let tolerations = pod.pointer("/spec/tolerations").and_then(Value::as_array);
     untolerated(tolerations.map(Vec::as_slice).unwrap_or_default()).is_empty()
 }
 
-fn tolerate_troubles(pod: &mut Value) {
+fn add_default_tolerations(pod: &mut Value) {
     let Some(spec) = spec(pod) else { return };
     let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
     let Some(tolerations) = tolerations.as_array_mut() else {
@@ -288,6 +288,6 @@ fn tolerate_troubles(pod: &mut Value) {
     };
     let missing = untolerated(tolerations);
     tolerations.extend(missing.into_iter().map(
-        |key| json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TROUBLE_SECONDS}),
+        |key| json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TOLERATION_SECONDS}),
     ));
 }

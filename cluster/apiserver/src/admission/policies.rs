@@ -1,5 +1,5 @@
-//! What policies say of a request: every policy that concerns it, for every binding and every parameter. The first refusal
-//! is the answer; warnings and audit annotations are kept.
+//! Evaluates policies: every policy that concerns a request, for every binding and every parameter. The first refusal is
+//! returned; warnings and audit annotations are collected from all.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/validating)
 
 use std::collections::BTreeMap;
@@ -89,7 +89,7 @@ pub(crate) async fn enforce(
     warnings: &mut Vec<String>,
 ) -> Result<(), Status> {
     let mut findings = find(hooks, attributes, objects).await?;
-    while attributes.settle().await? {
+    while attributes.request_access_decisions().await? {
         findings = find(hooks, attributes, objects).await?;
     }
     warnings.append(&mut findings.warnings);
@@ -173,7 +173,7 @@ async fn concerns<'a>(
 
 /// The kind of a policy's parameters.
 enum ParamKind {
-    /// One of this server's, and the version that is wanted.
+    /// One of this server's, and the version to read.
     Served(Arc<Served>, String),
     /// One of the server in front.
     InFront(Place),
@@ -219,7 +219,7 @@ enum Missing {
     Store(Status),
 }
 
-/// The parameters of a binding; one that is none where the policy needs none.
+/// The parameters of a binding; a single `None` where none are needed.
 async fn collect(
     attributes: &AdmissionAttributes<'_>,
     params: Option<&ParamKind>,
@@ -352,7 +352,7 @@ fn evaluate(
             Held::Yes => {}
             Held::No => return,
             Held::Failed(_) if policy.ignores_failures => return,
-            Held::Failed(why) => return act(policy, binding, 0, &why, "", findings),
+            Held::Failed(why) => return take_actions(policy, binding, 0, &why, "", findings),
         }
     }
     let mut scope = subject.scope(policy);
@@ -364,7 +364,7 @@ fn evaluate(
             Err(Why::Broken(why)) => (why, "", false),
             Err(Why::Ended(why)) => (why, "", true),
         };
-        act(policy, binding, index, &why, reason, findings);
+        take_actions(policy, binding, index, &why, reason, findings);
         if ended {
             return;
         }
@@ -387,8 +387,8 @@ fn evaluate(
     }
 }
 
-/// Does what the binding wants done about a validation that failed.
-fn act(policy: &Policy, binding: &Binding, index: usize, why: &str, reason: &str, findings: &mut Findings) {
+/// Takes the actions of a binding for a validation that failed.
+fn take_actions(policy: &Policy, binding: &Binding, index: usize, why: &str, reason: &str, findings: &mut Findings) {
     for action in &binding.actions {
         match action.as_str() {
             "Deny" => findings.deny(refusal(policy, Some(binding), why), reason),
@@ -407,7 +407,7 @@ fn act(policy: &Policy, binding: &Binding, index: usize, why: &str, reason: &str
     }
 }
 
-/// What is said of a validation that does not hold.
+/// The message of a validation that failed.
 fn message(validation: &Validation, scope: &mut Scope) -> String {
     let made = validation
         .message_expression

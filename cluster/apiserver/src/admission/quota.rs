@@ -18,7 +18,7 @@ use crate::storage::errors::store_status;
 use crate::storage::resource_names::QUOTAS;
 use crate::wire::status::Status;
 
-/// Who writes their status.
+/// The field manager of their status.
 const MANAGER: &str = "kube-apiserver";
 /// How often a status is written again when others write in between.
 const TRIES_MAX: usize = 16;
@@ -43,7 +43,12 @@ type Counts = BTreeMap<String, i64>;
 
 impl Write<'_> {
     /// Counts a write that is about to be stored. `old`: what it replaces.
-    pub(crate) async fn charge(&self, call: &Call<'_>, object: &Value, old: Option<&Value>) -> Result<(), Status> {
+    pub(crate) async fn count_in_quotas(
+        &self,
+        call: &Call<'_>,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
         let context = self.context;
         let Some(namespace) = context.namespace().filter(|_| context.server.admission.has_quotas()) else {
             return Ok(());
@@ -63,10 +68,10 @@ impl Write<'_> {
             return Ok(());
         }
         let attributes = AdmissionAttributes::write(context, AdmissionOperation::of(old), call.name, self.dry_run);
-        // One after the other, so that no status is written in conflict with itself.
+        // One at a time, so that writes of this server do not conflict with each other.
         let _turn = context.server.admission.quota_turn.lock().await;
         for _ in 0..TRIES_MAX {
-            match charge_all(&attributes, namespace, object, &delta).await {
+            match count_in_all(&attributes, namespace, object, &delta).await {
                 Err(StoreError::Conflict { .. } | StoreError::Missing { .. }) => {}
                 Err(error) => return Err(store_status(error)),
                 Ok(outcome) => return outcome,
@@ -111,7 +116,7 @@ fn usage(context: &Context, object: &Value) -> Counts {
 }
 
 /// Checks all quotas before any is written.
-async fn charge_all(
+async fn count_in_all(
     attributes: &AdmissionAttributes<'_>,
     namespace: &str,
     object: &Value,
@@ -168,14 +173,14 @@ fn used_after(
         return Err(attributes.forbidden(&format!("status unknown for quota: {name}, resources: {names}")));
     }
     let mut after = used.clone();
-    let (mut requested, mut had, mut may) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut requested, mut in_use, mut allowed) = (Vec::new(), Vec::new(), Vec::new());
     for resource in limited {
         let Some(more) = delta.get(resource) else { continue };
         let (now, most) = (number(used.get(resource)), number(hard.get(resource)));
         if now + more > most {
             requested.push(format!("{resource}={more}"));
-            had.push(format!("{resource}={now}"));
-            may.push(format!("{resource}={most}"));
+            in_use.push(format!("{resource}={now}"));
+            allowed.push(format!("{resource}={most}"));
         }
         after.insert(resource.clone(), Value::from((now + more).to_string()));
     }
@@ -183,8 +188,8 @@ fn used_after(
         return Err(attributes.forbidden(&format!(
             "exceeded quota: {name}, requested: {}, used: {}, limited: {}",
             requested.join(","),
-            had.join(","),
-            may.join(",")
+            in_use.join(","),
+            allowed.join(",")
         )));
     }
     Ok((after != used).then_some(Value::Object(after)))
@@ -195,7 +200,7 @@ fn usage_names(context: &Context) -> Vec<String> {
     usage(context, &Value::Object(Map::new())).into_keys().collect()
 }
 
-/// A number that a quota says, in full.
+/// A quantity as a whole number.
 fn number(quantity: Option<&Value>) -> i64 {
     let text = match quantity {
         Some(Value::String(text)) => text.clone(),
@@ -218,7 +223,7 @@ fn number(quantity: Option<&Value>) -> i64 {
     number.parse::<i64>().unwrap_or_default().saturating_mul(unit)
 }
 
-/// Whether a quota that limits itself to some pods means this object.
+/// Whether the scopes of a quota, which limit it to some pods, include this object.
 fn in_scope(context: &Context, quota: &Value, object: &Value) -> bool {
     let spec = &quota["spec"];
     let scopes = spec.get("scopes").and_then(Value::as_array).into_iter().flatten();

@@ -53,7 +53,7 @@ impl Rule {
 }
 
 impl Matching {
-    /// The version in which the resource is wanted, by the rules alone.
+    /// The version in which the rules match the resource; selectors are not evaluated.
     pub(crate) fn version<'a>(&self, attributes: &AdmissionAttributes<'a>) -> Option<&'a str> {
         if self.equivalent_of(&self.excluded, attributes).is_some() {
             return None;
@@ -86,7 +86,7 @@ impl Matching {
         !self.namespaces.is_empty() && (attributes.is_of_namespaces() || !attributes.namespace().is_empty())
     }
 
-    /// Whether the selectors want it. Errors: the namespace that they select by is not known.
+    /// Whether the selectors match. Errors: the namespace that they select by is not known.
     pub(crate) fn selects(
         &self,
         attributes: &AdmissionAttributes<'_>,
@@ -120,7 +120,7 @@ fn labels_of(object: &Value) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The labels of the request's namespace; a namespace that is written is asked itself.
+/// The labels of the request's namespace; of a namespace that is written, its new ones.
 pub(crate) async fn namespace_labels(attributes: &AdmissionAttributes<'_>, object: Option<&Value>) -> NamespaceLabels {
     if let Some(object) = object.filter(|_| attributes.is_of_namespaces() && attributes.subresource().is_empty()) {
         return Ok(labels_of(object));

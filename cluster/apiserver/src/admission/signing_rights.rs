@@ -12,11 +12,11 @@ use crate::kinds::signing_requests::{GROUP, signer};
 use crate::state::context::Context;
 use crate::wire::status::Status;
 
-/// The signer of client certificates for whom its requester likes.
+/// The signer of client certificates whose subject the requester chooses freely.
 const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 
-/// Refuses approval and signature by who may not for the signer, and requests for certificates of those whom no rule
-/// binds (kubernetes/kubernetes v1.35 plugin/pkg/admission/certificates: approval, signing, subjectrestriction).
+/// Refuses approval and signature by users without that right for the signer, and requests for certificates of the group
+/// whom no rule binds (kubernetes/kubernetes v1.35 plugin/pkg/admission/certificates: approval, signing, subjectrestriction).
 pub(crate) fn check(context: &Context, object: &Value, old: Option<&Value>) -> Result<(), Status> {
     if context.served.role != Role::CertificateSigningRequest {
         return Ok(());

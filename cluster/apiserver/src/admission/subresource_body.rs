@@ -1,5 +1,5 @@
-//! Admission of what is sent below an object and is no object of its kind: bindings, evictions, requests for tokens, and what
-//! a connection is asked for with.
+//! Admission of bodies of subresources that are not of the resource's kind: bindings, evictions, token requests, and the options
+//! of connections.
 
 use serde_json::{Value, json};
 
@@ -14,8 +14,8 @@ use crate::kinds::metadata;
 use crate::state::context::Context;
 use crate::wire::status::Status;
 
-/// Lets webhooks change and refuse the body of a POST below an object. `kind`: group, version and kind of the body. Warnings
-/// for the client.
+/// Lets webhooks change and refuse the body of a POST to a subresource. `kind`: group, version and kind of the body. Returns
+/// warnings for the client.
 pub(crate) async fn review_body(
     context: &Context,
     kind: (&str, &str, &str),
@@ -33,8 +33,8 @@ pub(crate) async fn review_body(
     review(&hooks, &attributes, kind, body).await
 }
 
-/// Lets webhooks change and refuse a connection to a part of an object. `options` are what is asked for, of that group, version
-/// and kind. Warnings for the client.
+/// Lets webhooks change and refuse a connection to a subresource. `options` are those of the request, of that group, version
+/// and kind. Returns warnings for the client.
 pub(crate) async fn review_connection(
     context: &Context,
     kind: (&str, &str, &str),

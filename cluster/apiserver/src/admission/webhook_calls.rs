@@ -15,7 +15,7 @@ use crate::configuration::webhook::Webhook;
 use crate::wire::status::Status;
 
 impl Webhook {
-    /// Whether it is to be called for the objects as they are now, which are in its version.
+    /// Whether its selectors and conditions match the objects, which are in the version of the request.
     pub(crate) async fn wants(
         &self,
         attributes: &AdmissionAttributes<'_>,
@@ -37,7 +37,7 @@ impl Webhook {
             holds(&self.conditions, &mut names.scope(CONDITIONS_COST_MAX))
         };
         let mut outcome = held();
-        while attributes.settle().await? {
+        while attributes.request_access_decisions().await? {
             outcome = held();
         }
         match outcome {
@@ -75,17 +75,17 @@ impl Webhook {
     }
 }
 
-/// A webhook that the rules concern.
+/// A webhook whose rules match the request.
 #[derive(Clone, Copy)]
 pub(crate) struct Concerned<'h, 'a> {
     /// Its place among all.
     pub(crate) index: usize,
     pub(crate) hook: &'h Webhook,
-    /// In which it wants the resource.
+    /// The version in which it gets the resource.
     pub(crate) version: &'a str,
 }
 
-/// Those of `hooks` that the rules concern, and the labels of the namespace if one selects by them.
+/// Those of `hooks` whose rules match the request, and the labels of the namespace if one selects by them.
 pub(crate) async fn concerned<'h, 'a>(
     hooks: &'h [Arc<Webhook>],
     attributes: &AdmissionAttributes<'a>,

@@ -1,5 +1,5 @@
 //! Admission that objects configure: webhooks, policies, quota. What is configured is compiled once, when it is written, and
-//! shared by all requests; a server without any pays one load per write. No lock is held while a webhook is waited for.
+//! shared by all requests; a server without any spends one atomic load per write. No lock is held while a webhook is waited for.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/admission)
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub(crate) struct Hooks {
     pub(crate) policies: Vec<(Arc<Policy>, Vec<Arc<Binding>>)>,
 }
 
-/// What one server is configured to ask.
+/// Admission as one server is configured.
 #[derive(Default)]
 pub(crate) struct Admission {
     /// Whether anything is configured at all.
@@ -35,11 +35,11 @@ pub(crate) struct Admission {
     pub(crate) clients: Clients,
     /// Whether there is any quota, or was.
     quotas: AtomicBool,
-    /// Whose turn it is to be counted.
+    /// Held by the write whose quota is counted.
     pub(crate) quota_turn: tokio::sync::Mutex<()>,
 }
 
-/// The webhooks of each configuration, by its name.
+/// What is configured, by the names of the objects.
 #[derive(Default)]
 struct Sources {
     mutating: BTreeMap<String, Vec<Arc<Webhook>>>,
@@ -81,7 +81,7 @@ impl Admission {
         self.quotas.store(true, Ordering::Release);
     }
 
-    /// Takes in a write of a configuration.
+    /// Applies a write of a configuration.
     pub(crate) fn apply_write(&self, entry: &Entry, removed: bool) {
         let Some((ADMISSION, resource)) = entry.key.resource.split_once('/') else {
             return;

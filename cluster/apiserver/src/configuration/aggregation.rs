@@ -1,4 +1,5 @@
-//! Groups and versions that another server serves behind this one: an APIService says which and where. It sends no request on.
+//! Groups and versions that another server serves behind this one: an APIService names them and the server. It forwards no
+//! request.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/kube-aggregator/pkg/apiserver)
 
 use std::collections::BTreeMap;
@@ -27,13 +28,13 @@ pub(crate) struct Route {
 /// All of them, by group and version.
 pub(crate) type Routes = BTreeMap<Place, Route>;
 
-/// What other servers do for one server.
+/// The aggregated servers of one server.
 #[derive(Default)]
 pub(crate) struct Aggregation {
     /// Whether there is any route.
     any: AtomicBool,
     routes: RwLock<Arc<Routes>>,
-    /// As whom this server shows itself to the others.
+    /// The certificate that this server presents to the others.
     identity: Option<ClientIdentity>,
     /// Something was written that may change the result of a check.
     pub(crate) changed: Notify,
@@ -57,13 +58,13 @@ impl Aggregation {
         self.any.load(Ordering::Acquire)
     }
 
-    /// Who serves a path, or describes what is there, if it is another server.
+    /// The other server that serves a path, or describes what is there; none if it is this one.
     pub(crate) fn route(&self, path: &str) -> Option<Route> {
         if !self.is_used() {
             return None;
         }
         let path = path.strip_prefix("/openapi/v3").unwrap_or(path);
-        // What is authorized is what stands in the path: a path with holes in it belongs to no one.
+        // What is authorized is what stands in the path: a path with empty parts has no route.
         let mut parts = path.strip_prefix('/')?.split('/');
         let place = match (parts.next()?, parts.next()?) {
             ("api", version) => (String::new(), version.to_owned()),
@@ -78,7 +79,7 @@ impl Aggregation {
         self.changed.notify_one();
     }
 
-    /// Takes in a write of an APIService.
+    /// Applies a write of an APIService.
     pub(crate) fn apply_write(&self, entry: &Entry, removed: bool) {
         let object = entry.object.value(entry.revision);
         let text = |field: &str| object["spec"][field].as_str().unwrap_or_default().to_owned();

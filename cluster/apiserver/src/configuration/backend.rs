@@ -1,4 +1,4 @@
-//! A server behind this one: how it is reached, and the connections to it that are kept. It knows nothing of users.
+//! A server behind this one: how it is reached, and a pool of connections to it. It knows nothing of users.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,11 +22,11 @@ use crate::connections::identity::ClientIdentity;
 use crate::connections::network::Network;
 use crate::connections::tls::{Trust, broken, tls};
 
-/// Connections kept while no one uses them.
+/// Idle connections that are retained.
 const IDLE_MAX: usize = 25;
-/// How long one is kept.
+/// How long an idle connection is retained.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
-/// How long a connection may take to be there.
+/// How long it may take to open a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Largest document that this server reads for itself: discovery and OpenAPI.
 const DOCUMENT_BYTES_MAX: usize = 16 << 20;
@@ -39,7 +39,7 @@ pub(crate) struct Backend {
     pub(crate) version_priority: i64,
     spec: Value,
     reach: Result<HttpsTarget, String>,
-    /// The same server, whatever name its certificate has: used to check that it is there.
+    /// The same server, whatever its certificate: used to check that it is there.
     check: Result<HttpsTarget, String>,
     idle: Mutex<Vec<(SendRequest<Body>, Instant)>>,
     /// Its own documents: the resources of the version as in the aggregated document, and its entry in the index
@@ -105,7 +105,7 @@ impl Backend {
         })
     }
 
-    /// Sends a request on. Errors: why nothing came back.
+    /// Forwards a request. Errors: why there is no answer.
     pub(crate) async fn send(
         self: &Arc<Self>,
         network: &Network,
@@ -137,7 +137,7 @@ impl Backend {
         Ok(Response::from_parts(parts, Passed { body, borrowed }))
     }
 
-    /// Sends a request for an upgrade on, over a connection of its own. Errors: why nothing came back.
+    /// Forwards a request for an upgrade over a connection of its own. Errors: why there is no answer.
     pub(crate) async fn upgrade(
         &self,
         network: &Network,
@@ -177,7 +177,7 @@ impl Backend {
         idle.pop().map(|(sender, _)| sender)
     }
 
-    fn keep(&self, sender: SendRequest<Body>) {
+    fn put_back(&self, sender: SendRequest<Body>) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < IDLE_MAX && !sender.is_closed() {
             idle.push((sender, Instant::now()));
@@ -204,10 +204,27 @@ async fn open(network: &Network, reach: &HttpsTarget) -> Result<SendRequest<Body
     Ok(sender)
 }
 
-/// The body of an answer on its way; its connection is kept once all of it has passed.
+/// The body of a forwarded answer; its connection goes back to the pool once all of it has passed.
 pub(crate) struct Passed {
     body: Incoming,
     borrowed: Option<(Arc<Backend>, SendRequest<Body>)>,
+}
+
+impl Passed {
+    fn return_connection(&mut self) {
+        if let Some((backend, sender)) = self.borrowed.take() {
+            backend.put_back(sender);
+        }
+    }
+}
+
+impl Drop for Passed {
+    /// A server that knows the length of a body reads no further than that.
+    fn drop(&mut self) {
+        if hyper::body::Body::is_end_stream(&self.body) {
+            self.return_connection();
+        }
+    }
 }
 
 impl hyper::body::Body for Passed {
@@ -219,10 +236,8 @@ impl hyper::body::Body for Passed {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let next = Pin::new(&mut self.body).poll_frame(context);
-        if matches!(next, Poll::Ready(None))
-            && let Some((backend, sender)) = self.borrowed.take()
-        {
-            backend.keep(sender);
+        if matches!(next, Poll::Ready(None)) {
+            self.return_connection();
         }
         next
     }
@@ -236,7 +251,7 @@ impl hyper::body::Body for Passed {
     }
 }
 
-/// Whether the condition says so.
+/// Whether the condition `Available` is true.
 pub(crate) fn is_available(object: &Value) -> bool {
     condition(object).is_some_and(|condition| condition["status"] == "True")
 }
@@ -249,4 +264,57 @@ pub(crate) fn condition(object: &Value) -> Option<&Value> {
 /// A number of the specification.
 fn number(object: &Value, field: &str) -> i64 {
     object["spec"][field].as_i64().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    /// An answer with these bytes, and the backend that it is from.
+    async fn answer(bytes: &'static [u8]) -> (Arc<Backend>, Passed) {
+        let (client, mut server) = tokio::io::duplex(1 << 16);
+        let (mut sender, connection) = handshake(TokioIo::new(client)).await.unwrap();
+        tokio::spawn(connection);
+        tokio::spawn(async move {
+            let mut request = [0; 1024];
+            assert!(server.read(&mut request).await.unwrap() > 0);
+            server.write_all(bytes).await.unwrap();
+            // The connection stays open.
+            let _ = server.read(&mut request).await;
+        });
+        let response = sender.send_request(Request::new(Body::empty())).await.unwrap();
+        let backend = Arc::new(Backend::of(&json!({"spec": {}}), None));
+        let borrowed = Some((backend.clone(), sender));
+        let body = response.into_body();
+        (backend, Passed { body, borrowed })
+    }
+
+    /// Reads a body as hyper's server does: until it knows that nothing follows.
+    async fn read(mut body: Passed) {
+        while !hyper::body::Body::is_end_stream(&body) && body.frame().await.is_some() {}
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_pooled_after_an_answer_of_known_length_a_chunked_one_and_one_without_body() {
+        for bytes in [
+            &b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"[..],
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+            b"HTTP/1.1 204 No Content\r\n\r\n",
+        ] {
+            let (backend, body) = answer(bytes).await;
+            read(body).await;
+            let mut pooled = backend.pooled().expect("pooled");
+            assert!(pooled.ready().await.is_ok());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_with_an_unread_answer_is_not_pooled() {
+        let (backend, body) = answer(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{}").await;
+        drop(body);
+        assert!(backend.pooled().is_none());
+    }
 }

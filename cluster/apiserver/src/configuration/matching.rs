@@ -11,7 +11,7 @@ pub(crate) struct Matching {
     /// None: every resource.
     pub(crate) rules: Option<Vec<Rule>>,
     pub(crate) excluded: Vec<Rule>,
-    /// Whether rules mean other versions too.
+    /// Whether rules match other versions too (`matchPolicy: Equivalent`).
     pub(crate) equivalent: bool,
     pub(crate) namespaces: LabelSelector,
     pub(crate) objects: LabelSelector,

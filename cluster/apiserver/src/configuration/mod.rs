@@ -1,4 +1,4 @@
-//! What objects configure, compiled when they are written: webhooks, policies, routes to aggregated servers. It asks none of
+//! What objects configure, compiled when they are written: webhooks, policies, routes to aggregated servers. It calls none of
 //! them.
 
 pub(crate) mod admission_hooks;

@@ -50,7 +50,7 @@ pub(crate) struct ParamRef {
     pub(crate) name: String,
     pub(crate) namespace: String,
     pub(crate) selector: Option<LabelSelector>,
-    /// Without any the request is refused.
+    /// Whether a request is refused when there are none.
     pub(crate) needed: bool,
 }
 

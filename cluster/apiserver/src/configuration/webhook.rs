@@ -34,7 +34,6 @@ pub(crate) struct Webhook {
     pub(crate) key: (String, usize),
     pub(crate) matching: Matching,
     pub(crate) conditions: Vec<Condition>,
-    /// Its failures are as if it were not there.
     pub(crate) ignores_failures: bool,
     pub(crate) timeout: Duration,
     pub(crate) takes_dry_runs: bool,
@@ -60,7 +59,7 @@ impl Condition {
 }
 
 impl Webhook {
-    /// `place`: the name of its configuration and its place there; `work`: that of all expressions of the configuration.
+    /// From the webhook at `index` of a configuration; `work` is that of all expressions of the configuration.
     pub(crate) fn of(
         (configuration, index): (&str, usize),
         value: &Value,

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use base_client::{Dialer, HttpService};
 
-/// An address as it stands before a port.
+/// A host as it is written before a port: an IPv6 address in brackets.
 pub(crate) fn bracketed(host: &str) -> String {
     match host.contains(':') {
         true => format!("[{host}]"),
@@ -12,7 +12,7 @@ pub(crate) fn bracketed(host: &str) -> String {
     }
 }
 
-/// Whether an address is one that others may have: not this machine itself, nor its link, where services of clouds give away
+/// Whether an address may be another machine's: not this machine itself, nor its link, where services of clouds give out
 /// credentials (Go's `IP.IsGlobalUnicast`).
 pub(crate) fn is_reachable(ip: IpAddr) -> bool {
     let ip = ip.to_canonical();

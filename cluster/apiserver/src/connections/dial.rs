@@ -23,11 +23,11 @@ use tokio_rustls::TlsConnector;
 use crate::connections::addresses::bracketed;
 use crate::connections::tls::{broken, distrusted, refused};
 
-/// How long a connection may take to be there, TLS and all.
+/// How long it may take to open a connection, with TLS.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Largest body of a request over a connection within this process: a review of the largest object and its old state, and more.
 const BODY_BYTES_MAX: usize = 16 << 20;
-/// What a connection within this process holds in each direction until the other side reads it.
+/// The buffer of a connection within this process, in each direction.
 const PIPE_BYTES_MAX: usize = 64 << 10;
 
 /// What a connection leads to.
@@ -41,10 +41,12 @@ pub(crate) struct Destination<'a> {
 }
 
 /// A connection of its own. Errors: why there is none.
-pub(crate) async fn open(line: Destination<'_>) -> Result<Connection, String> {
-    let host = line.host;
-    let late = format!("dial tcp {}:{}: i/o timeout", bracketed(host), line.port);
-    timeout(CONNECT_TIMEOUT, connect(line)).await.unwrap_or(Err(late))
+pub(crate) async fn open(destination: Destination<'_>) -> Result<Connection, String> {
+    let host = destination.host;
+    let late = format!("dial tcp {}:{}: i/o timeout", bracketed(host), destination.port);
+    timeout(CONNECT_TIMEOUT, connect(destination))
+        .await
+        .unwrap_or(Err(late))
 }
 
 /// Sends a request over a connection that nothing else uses, and waits for the head of the answer. Errors: why there is none.
@@ -58,13 +60,13 @@ pub(crate) async fn send(connection: Connection, request: Request<Body>) -> Resu
     Ok(response.map(|body| body.map_err(Into::into).boxed_unsync()))
 }
 
-async fn connect(line: Destination<'_>) -> Result<Connection, String> {
+async fn connect(destination: Destination<'_>) -> Result<Connection, String> {
     let Destination {
         host,
         port,
         dialer,
         tls,
-    } = line;
+    } = destination;
     let stream = match dialer {
         Some(dialer) => dialer.connect().await,
         None => by_address(host, port).await,
@@ -107,10 +109,10 @@ pub(crate) fn to_service(service: HttpService) -> Connection {
 }
 
 async fn answer(service: HttpService, mut request: Request<Incoming>) -> Result<Response<ResponseBody>, Infallible> {
-    let taken = request.extensions_mut().remove::<OnUpgrade>().map(|becomes| {
-        let (give, upgrade) = Upgrade::offer();
+    let offered = request.extensions_mut().remove::<OnUpgrade>().map(|upgraded| {
+        let (sender, upgrade) = Upgrade::offer();
         request.extensions_mut().insert(upgrade);
-        (becomes, give)
+        (upgraded, sender)
     });
     let (head, body) = request.into_parts();
     let Ok(body) = Limited::new(body, BODY_BYTES_MAX).collect().await else {
@@ -119,11 +121,11 @@ async fn answer(service: HttpService, mut request: Request<Incoming>) -> Result<
     let request = Request::from_parts(head, Body::from(body.to_bytes()));
     let answered = answer_apart(service, request).await;
     let response = answered.unwrap_or_else(|_| empty(StatusCode::BAD_GATEWAY));
-    if let (Some((becomes, give)), StatusCode::SWITCHING_PROTOCOLS) = (taken, response.status()) {
+    if let (Some((upgraded, sender)), StatusCode::SWITCHING_PROTOCOLS) = (offered, response.status()) {
         tokio::spawn(async move {
-            if let Ok(connection) = becomes.await {
-                // Who answered 101 may be gone by now; then the connection ends here.
-                let _ = give.send(Box::new(TokioIo::new(connection)));
+            if let Ok(connection) = upgraded.await {
+                // The task that answered 101 may be gone by now; then the connection ends here.
+                let _ = sender.send(Box::new(TokioIo::new(connection)));
             }
         });
     }
@@ -138,13 +140,13 @@ fn empty(code: StatusCode) -> Response<ResponseBody> {
 
 /// Sends a request for an upgrade and waits for the head of the answer. Errors: why there is none.
 pub(crate) async fn upgraded(connection: Connection, request: Request<Body>) -> Result<Response<Incoming>, String> {
-    // Go reads this answer by other means than others.
+    // Go's client reports this error otherwise for an upgrade.
     let broken = |error: hyper::Error| match broken(&error) {
         why if why == "EOF" => "unexpected EOF".to_owned(),
         why => why,
     };
     let (mut sender, driver) = handshake(TokioIo::new(connection)).await.map_err(broken)?;
-    // It ends with the answer or the other side; what is no HTTP any more it lets go.
+    // It ends with the answer or the other side, or when the connection is upgraded.
     tokio::spawn(driver.with_upgrades());
     sender.send_request(request).await.map_err(broken)
 }

@@ -1,4 +1,4 @@
-//! Where a server of HTTPS is that this one calls (a webhook, an aggregated API), by URL or by a Service, and a connection to it.
+//! Connections to HTTPS servers that this one calls (webhooks, aggregated APIs), found by URL or by a Service.
 //! In a cluster whose nodes are in this process, a Service leads to its ready endpoints, because nothing routes its address; else
 //! to its address. It sends no request.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/util/proxy/proxy.go, ResolveCluster and ResolveEndpoint)
@@ -34,7 +34,7 @@ pub(crate) struct HttpsTarget {
     /// Namespace and name of the Service.
     service: Option<(String, String)>,
     tls: TlsConnector,
-    /// How many connections its endpoints were dialled for: each begins with the next one.
+    /// How many connections to endpoints were begun: each starts with the next endpoint.
     dialled: AtomicUsize,
 }
 
@@ -140,7 +140,7 @@ impl HttpsTarget {
     }
 }
 
-/// What an endpoint was found to be.
+/// A connection to an endpoint.
 enum Dialled {
     /// A server of this process, which is spoken to without TLS.
     Service(Connection),

@@ -1,4 +1,4 @@
-//! As whom a client of other servers shows itself. It opens no connection.
+//! The certificate that a client of other servers presents. It opens no connection.
 
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
@@ -10,7 +10,7 @@ pub(crate) struct ClientIdentity {
 }
 
 impl ClientIdentity {
-    /// From PEM; `whose` stands in errors: what cannot be read.
+    /// From PEM. Errors: what of `whose` cannot be read.
     pub(crate) fn of(whose: &str, chain: &str, key: &[u8]) -> Result<Self, String> {
         let unreadable = |what: &str| format!("the {what} of the {whose} cannot be read");
         let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(chain.as_bytes()).collect();

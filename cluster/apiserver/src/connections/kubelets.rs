@@ -16,7 +16,7 @@ use crate::connections::identity::ClientIdentity;
 use crate::connections::tls::{Trust, tls};
 use crate::wire::status::Status;
 
-/// The addresses of a node that are taken first, when nothing else is said (`--kubelet-preferred-address-types`).
+/// The default order of preference of node addresses (`--kubelet-preferred-address-types`).
 const PREFERRED: [&str; 5] = ["Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"];
 
 /// How kubelets are reached.
@@ -34,13 +34,13 @@ pub struct KubeletClient {
 }
 
 impl KubeletClient {
-    /// A client that shows no certificate and believes whoever answers, as kube-apiserver without the flags.
+    /// A client that presents no certificate and trusts any server, as kube-apiserver without the flags.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The client certificate (PEM, its chain behind it) and private key that kubelets are shown.
+    /// The client certificate (PEM, its chain behind it) and private key that it presents to kubelets.
     /// (`--kubelet-client-certificate`, `--kubelet-client-key`)
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl KubeletClient {
         Ok(self)
     }
 
-    /// Who signs the certificates of kubelets, as PEM; without, whoever answers is believed.
+    /// Who signs the certificates of kubelets, as PEM; without it, any server is trusted.
     /// (`--kubelet-certificate-authority`)
     #[must_use]
     pub fn authorities(mut self, pem: &str) -> Self {
@@ -95,13 +95,13 @@ impl Kubelets {
 
     /// A connection to one. Errors: why there is none.
     pub(crate) async fn connect(&self, place: &NodePlace) -> Result<Connection, String> {
-        let line = Destination {
+        let destination = Destination {
             host: &place.host,
             port: place.port,
             dialer: None,
             tls: Some(self.connector()),
         };
-        open(line).await
+        open(destination).await
     }
 
     /// Calls one, and waits for the head of its answer. Errors: why there is none.
@@ -121,11 +121,10 @@ fn request(place: &NodePlace, path: &str) -> Result<Request<Body>, String> {
     Ok(request)
 }
 
-/// What is known of a node.
+/// Where the kubelet of a node is.
 pub(crate) struct NodePlace {
     /// The first of its addresses that is preferred.
     pub(crate) host: String,
-    /// Of its kubelet.
     pub(crate) port: u16,
 }
 
@@ -136,5 +135,5 @@ impl NodePlace {
     }
 }
 
-/// The port of kubelets that say none (kubernetes/kubernetes v1.35 pkg/cluster/ports/ports.go).
+/// The port of a kubelet whose node has none (kubernetes/kubernetes v1.35 pkg/cluster/ports/ports.go).
 pub(crate) const KUBELET_PORT: u16 = 10_250;

@@ -20,12 +20,12 @@ pub(crate) type Nodes = Box<dyn Fn(&str) -> Option<HttpService> + Send + Sync>;
 /// What connections of one server begin with.
 pub(crate) struct Network {
     pub(crate) store: Arc<Stores>,
-    /// Who answers for nodes of this process.
+    /// The services of nodes of this process.
     pub(crate) nodes: Option<Nodes>,
     /// What listens on pods of this process.
     pub(crate) pods: Option<Pods>,
     pub(crate) kubelets: Kubelets,
-    /// Names what is sent.
+    /// Makes the uids of reviews.
     pub(crate) entropy: Entropy,
 }
 

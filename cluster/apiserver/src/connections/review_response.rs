@@ -9,7 +9,7 @@ use crate::wire::decode::{Encoding, try_decode, undecodable};
 
 /// The answer to a review.
 pub(crate) struct Answered {
-    /// Group/version and kind that it says to be.
+    /// Its group/version and kind.
     pub(crate) typed: (String, String),
     /// What stands under `response`.
     pub(crate) response: Option<Value>,
@@ -49,7 +49,7 @@ pub(crate) fn read(reply: &Reply, group: &str, kind: &str) -> Result<Answered, S
     })
 }
 
-/// What a client makes of an answer that is an error (client-go v0.35 rest/request.go,
+/// The error that client-go makes of an answer with an error code (client-go v0.35 rest/request.go,
 /// apimachinery v0.35 pkg/api/errors/errors.go, NewGenericServerResponse).
 fn of_code(reply: &Reply) -> String {
     let media = reply

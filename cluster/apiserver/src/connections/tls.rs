@@ -15,10 +15,10 @@ use serde_json::Value;
 use crate::connections::addresses::bracketed;
 use crate::connections::identity::ClientIdentity;
 
-/// Whom a client believes to be the server.
+/// Which servers a client trusts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Trust<'a> {
-    /// Whom these authorities vouch for, in base64 of PEM; those of the machine where there are none.
+    /// Those that these authorities vouch for, as base64 of PEM; if empty, the machine's authorities.
     Bundle(&'a str),
     /// Any server that answers, unverified.
     AnyServer,
@@ -119,7 +119,7 @@ fn authorities(bundle: &str, provider: &Arc<CryptoProvider>) -> Result<Authoriti
     Authorities::new(certificates, provider).map_err(|error| error.to_string())
 }
 
-/// What Go says of a certificate with these names. (golang/go 1.25 src/crypto/x509/verify.go, HostnameError)
+/// Go's error for a certificate with these names. (golang/go 1.25 src/crypto/x509/verify.go, HostnameError)
 pub(crate) fn misnamed(presented: &[String], name: &str) -> String {
     let is_address = name.parse::<std::net::IpAddr>().is_ok();
     let presented = presented

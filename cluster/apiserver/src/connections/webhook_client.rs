@@ -1,5 +1,5 @@
-//! How webhooks are reached: HTTPS 1.1 over kept connections, by URL or by a Service of this server. What goes wrong is reported
-//! as Go's client reports it, because people search for those words. It knows nothing of reviews.
+//! How webhooks are reached: HTTP/1.1 over pooled TLS connections, by URL or by a Service of this server. What goes wrong is
+//! reported as Go's client reports it, because people search for those words. It knows nothing of reviews.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/util/webhook/client.go)
 
 use std::collections::HashMap;
@@ -20,9 +20,9 @@ use crate::connections::tls::{Trust, broken, text, tls};
 
 /// Largest answer that is read: a patch of the largest object in base64, and then some.
 const ANSWER_BYTES_MAX: usize = 8 << 20;
-/// Connections kept to one webhook while no one uses them.
+/// Idle connections to one webhook that are retained.
 const IDLE_MAX: usize = 16;
-/// How long one is kept: as long as Go's client does.
+/// How long an idle connection is retained, as in Go's client.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 const USER_AGENT: &str = "kube-apiserver-admission";
 
@@ -43,7 +43,7 @@ impl Clients {
         Ok(client)
     }
 
-    /// Lets go of clients, and their connections, that no configuration asks for any more.
+    /// Drops clients, with their connections, that no configuration uses any more.
     pub(crate) fn forget_unused(&self) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, client| Arc::strong_count(client) > 1);
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn certificate_without_the_name_is_refused_in_the_words_of_go() {
         let dns = ["DnsName(\"a.b\")".to_owned(), "IpAddress(10.0.0.1)".to_owned()];
-        for (presented, name, wanted) in [
+        for (presented, name, expected) in [
             (&dns[..], "c", "certificate is valid for a.b, not c"),
             (&dns[..], "10.0.0.2", "certificate is valid for 10.0.0.1, not 10.0.0.2"),
             (
@@ -229,13 +229,13 @@ mod tests {
         ] {
             assert_eq!(
                 crate::connections::tls::misnamed(presented, name),
-                format!("x509: {wanted}")
+                format!("x509: {expected}")
             );
         }
     }
 
     #[test]
-    fn one_client_serves_all_who_are_reached_alike_and_goes_with_the_last() {
+    fn webhooks_with_equal_configurations_share_a_client_until_the_last_is_gone() {
         let clients = Clients::default();
         let config = json!({"url": "https://a.b/c"});
         let first = clients.client(&config).unwrap();

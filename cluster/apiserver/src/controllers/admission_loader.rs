@@ -1,4 +1,4 @@
-//! Takes in what the store of a server holds of admission when it starts.
+//! Loads the admission configuration that is stored when a server starts.
 
 use std::num::NonZeroUsize;
 
@@ -9,7 +9,7 @@ use crate::storage::errors::store_status;
 use crate::storage::resource_names::{ADMISSION, ADMISSION_CONFIGURATION, QUOTAS};
 use crate::wire::status::Status;
 
-/// Takes in what the store holds when the server starts.
+/// Applies all stored webhooks and policies, and notes whether there is a quota.
 pub(crate) async fn load(server: &ServerState) -> Result<(), Status> {
     for resource in ADMISSION_CONFIGURATION {
         let range = Range::all(format!("{ADMISSION}/{resource}"));

@@ -1,4 +1,4 @@
-//! Aggregated roles: the rules that they collect are written into them, so that people see what the authorizer goes by.
+//! Aggregated roles: the rules that they collect are written into them, so that users see what the authorizer evaluates.
 //! (kubernetes/kubernetes v1.35 pkg/controller/clusterroleaggregation)
 
 use std::sync::Arc;
@@ -14,9 +14,9 @@ const AGGREGATION: &[u8] = b"\"aggregationRule\"";
 /// How often a role is written again when others write in between.
 const AGGREGATE_TRIES_MAX: usize = 5;
 
-/// Writes the rules that aggregated roles have by now into them, so that people see what the authorizer goes by.
+/// Writes their current rules into the aggregated roles, on a task of the server, if the write may have changed them.
 pub(crate) fn aggregate_later(server: &Arc<ServerState>, written: &Entry) {
-    // Only a cluster role with labels can be part of another, and only one with a rule for that has parts.
+    // Only a cluster role with labels can be collected by another, and only one with a rule for that collects any.
     let rule = || {
         written
             .object

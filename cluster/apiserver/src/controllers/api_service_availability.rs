@@ -1,5 +1,5 @@
-//! Whether the server behind an APIService is there: it is asked for the resources of its version, and the condition
-//! `Available` tells what came of it. What it says of itself is kept for discovery. It never decides where requests go.
+//! Checks whether the server behind an APIService is available: requests the resources of its version, and writes the outcome
+//! into the condition `Available`. Its documents are cached for discovery. Where requests go is not decided here.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/kube-aggregator/pkg/controllers/status)
 
 use std::sync::{Arc, PoisonError};
@@ -27,12 +27,13 @@ use crate::wire::status::Status;
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often servers are probed when nothing changes.
 const CHECK_EVERY: Duration = Duration::from_secs(30);
-/// How soon after the first failure, doubled up to the longest.
+/// The pause after failures, which is doubled for each of them, up to [`CHECK_EVERY`].
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How often a status is written again when others write in between.
 const TRIES_MAX: usize = 5;
-/// The user of its requests, and of its writes of the condition.
+/// The user of the requests of checks.
 const CHECKER: &str = "system:kube-aggregator";
+/// The field manager of the condition.
 pub(crate) const MANAGER: &str = "kube-apiserver";
 
 /// What a check has found: status, reason and message of the condition.
@@ -54,22 +55,22 @@ pub(crate) fn start(server: &Arc<ServerState>) {
 async fn run(server: &Arc<ServerState>) {
     let mut pause = AGAIN_AFTER;
     loop {
-        let all_well = match check_all(server).await {
-            Ok(all_well) => all_well,
+        let all_available = match check_all(server).await {
+            Ok(all_available) => all_available,
             Err(error) => {
                 tracing::warn!(server = %server.name, %error, "APIServices were not checked");
                 false
             }
         };
-        let soon = match all_well {
+        let delay = match all_available {
             true => CHECK_EVERY,
             false => (pause * 2).min(CHECK_EVERY),
         };
-        pause = if all_well { AGAIN_AFTER } else { soon };
+        pause = if all_available { AGAIN_AFTER } else { delay };
         let timer = async {
-            match server.aggregation.is_used() || !all_well {
-                true => sleep(soon).await,
-                // Nothing changes by itself here.
+            match server.aggregation.is_used() || !all_available {
+                true => sleep(delay).await,
+                // Without other servers nothing changes by itself.
                 false => std::future::pending().await,
             }
         };
@@ -80,16 +81,16 @@ async fn run(server: &Arc<ServerState>) {
     }
 }
 
-/// Whether all of them were found well.
+/// Checks all of them. True: all are available.
 async fn check_all(server: &Arc<ServerState>) -> Result<bool, StoreError> {
     let listing = server.store.list(&Range::all(API_SERVICES), Page::default()).await?;
-    let mut all_well = true;
-    // One that does not answer holds up none of the others.
+    let mut all_available = true;
+    // A server that does not answer delays no other check.
     let checks = listing.entries.iter().map(|entry| check(server, entry));
     for outcome in futures::future::join_all(checks).await {
-        all_well &= outcome?;
+        all_available &= outcome?;
     }
-    Ok(all_well)
+    Ok(all_available)
 }
 
 async fn check(server: &Arc<ServerState>, entry: &Entry) -> Result<bool, StoreError> {
@@ -111,9 +112,9 @@ async fn check(server: &Arc<ServerState>, entry: &Entry) -> Result<bool, StoreEr
         Some(found) => found,
         None => discovery_check(server, &route.backend).await,
     };
-    let well = found.0 == "True";
+    let available = found.0 == "True";
     set(server, &entry.key, &object, found).await?;
-    Ok(well)
+    Ok(available)
 }
 
 /// What is wrong with the Service, before any request is sent.
@@ -173,7 +174,7 @@ async fn discovery_check(server: &ServerState, backend: &Arc<Backend>) -> Found 
             code.as_u16()
         )),
         Ok((_, body)) => {
-            let documents = about(server, backend, &body).await;
+            let documents = published(server, backend, &body).await;
             *backend.documents.lock().unwrap_or_else(PoisonError::into_inner) = documents;
             ("True", "Passed", "all checks passed".to_owned())
         }
@@ -200,7 +201,7 @@ async fn fetch(
 }
 
 /// What the server publishes about its version, for the documents that list all versions.
-async fn about(server: &ServerState, backend: &Backend, list: &[u8]) -> Documents {
+async fn published(server: &ServerState, backend: &Backend, list: &[u8]) -> Documents {
     let list: Value = serde_json::from_slice(list).unwrap_or_default();
     let resources = list["resources"].as_array().cloned().unwrap_or_default();
     let resources = documents::of_list(&backend.group, &backend.version, &resources);
@@ -225,7 +226,7 @@ pub(crate) fn local_condition(now: jiff::Timestamp) -> Value {
     })
 }
 
-/// The condition that an object is to have, if it has another one.
+/// The condition that an object is to have, if it differs from its own.
 fn changed(object: &Value, (is, reason, message): &Found, now: jiff::Timestamp) -> Option<Value> {
     let before = condition(object);
     let since = before.filter(|before| before["status"] == *is);
@@ -236,7 +237,7 @@ fn changed(object: &Value, (is, reason, message): &Found, now: jiff::Timestamp) 
     (before != Some(&condition)).then_some(condition)
 }
 
-/// Writes the condition if it is another one.
+/// Writes the condition if it differs.
 async fn set(server: &Arc<ServerState>, key: &Key, checked: &Value, found: Found) -> Result<(), StoreError> {
     if changed(checked, &found, server.clock.now()).is_none() {
         return Ok(());
@@ -283,7 +284,7 @@ async fn set(server: &Arc<ServerState>, key: &Key, checked: &Value, found: Found
     Ok(())
 }
 
-/// Takes in what the store holds when the server starts.
+/// Loads the APIServices that are stored when the server starts.
 pub(crate) async fn load(server: &ServerState) -> Result<(), Status> {
     let listing = server.store.list(&Range::all(API_SERVICES), Page::default()).await;
     for entry in &listing.map_err(store_status)?.entries {

@@ -1,5 +1,5 @@
-//! The APIServices of what this server serves itself: they are there so that everybody finds all groups in one place, in
-//! their order. Those of its own kinds are made when it starts, those of definitions come and go with them.
+//! The APIServices of what this server serves itself: with them, clients find all groups in one place, with their priorities.
+//! Those of its own kinds are created when it starts, those of definitions are created and deleted with these.
 //! (kubernetes/kubernetes v1.35 pkg/controlplane/apiserver/aggregator.go, cmd/kube-apiserver/app/aggregator.go,
 //! pkg/controlplane/controller/crdregistration)
 
@@ -21,13 +21,13 @@ use crate::storage::errors::store_status;
 use crate::storage::resource_names::{API_REGISTRATION, API_SERVICES};
 use crate::wire::status::Status;
 
-/// Says who looks after an APIService, and when.
+/// The label of APIServices that a server manages; its value says when.
 const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 const ON_START: &str = "onstart";
 const ALWAYS: &str = "true";
 
-/// Makes those of the kinds that the server was built with. Which of them are taken away later stays away until then.
-pub(crate) async fn make(server: &Arc<ServerState>) -> Result<(), Status> {
+/// Creates those of the kinds that the server was built with. One that is deleted later is missing until the next start.
+pub(crate) async fn create(server: &Arc<ServerState>) -> Result<(), Status> {
     let kinds = server.registry.snapshot();
     if kinds.find(API_REGISTRATION, "apiservices").is_none() {
         return Ok(());
@@ -80,8 +80,8 @@ async fn put(
     Ok(())
 }
 
-/// A definition of the group has come, gone or changed: its versions have APIServices, others of it do not.
-pub(crate) fn follow(server: &Arc<ServerState>, group: &str) {
+/// Creates and deletes APIServices after a definition of the group was created, changed or deleted, on a task of the server.
+pub(crate) fn sync_later(server: &Arc<ServerState>, group: &str) {
     if server
         .registry
         .snapshot()
@@ -92,13 +92,13 @@ pub(crate) fn follow(server: &Arc<ServerState>, group: &str) {
     }
     let (server, group) = (server.clone(), group.to_owned());
     server.clone().tasks.spawn(async move {
-        if let Err(error) = settle(&server, &group).await {
-            tracing::warn!(server = %server.name, group, %error, "the APIServices of a group were not settled");
+        if let Err(error) = sync(&server, &group).await {
+            tracing::warn!(server = %server.name, group, %error, "the APIServices of a group were not updated");
         }
     });
 }
 
-async fn settle(server: &Arc<ServerState>, group: &str) -> Result<(), Status> {
+async fn sync(server: &Arc<ServerState>, group: &str) -> Result<(), Status> {
     let kinds = server.registry.snapshot();
     let defined = kinds.of_group(group).filter(|served| served.role == Role::Custom);
     let versions: BTreeSet<String> = defined

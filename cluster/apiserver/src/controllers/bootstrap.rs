@@ -1,4 +1,4 @@
-//! What a server makes sure of when it starts: access rules, default namespaces, the Service `kubernetes`,
+//! What a server ensures when it starts: access rules, default namespaces, the Service `kubernetes`,
 //! and the custom resources that its store holds already. Safe to run again.
 
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(crate) async fn run(server: &Arc<ServerState>) -> Result<(), Status> {
     system_priorities(server).await?;
     kubernetes_service::run(server).await?;
     trust(server).await?;
-    api_services::make(server).await?;
+    api_services::create(server).await?;
     api_service_availability::load(server).await?;
     let listing = server
         .store
@@ -39,8 +39,8 @@ pub(crate) async fn run(server: &Arc<ServerState>) -> Result<(), Status> {
     for entry in &listing.entries {
         definitions::apply_write(server, entry, false);
     }
-    // Of others no one has said yet whether they are served, or they cannot be any more: they shall say so. After the
-    // first, for names that others have already are theirs.
+    // Definitions that are not served get conditions: they have none yet, or can no longer be served. This comes after those
+    // that are served, whose names are taken.
     for entry in &listing.entries {
         if !definitions::is_served(server, entry) {
             definition_conditions::establish(server, &entry.key)
@@ -51,7 +51,7 @@ pub(crate) async fn run(server: &Arc<ServerState>) -> Result<(), Status> {
     crate::controllers::admission_loader::load(server).await
 }
 
-/// What servers behind this one read to trust whom it trusts. What changed since the last start is written again.
+/// The ConfigMap from which servers behind this one read whom to trust. What has changed since the last start is updated.
 async fn trust(server: &Arc<ServerState>) -> Result<(), Status> {
     if server.access.trust.is_empty() {
         return Ok(());

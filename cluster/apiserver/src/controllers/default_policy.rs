@@ -1,6 +1,6 @@
-//! The access rules that a server starts with: missing ones are made, and those that are there get what they lack of
-//! today's defaults. What people have added stays, but for the group of all nodes in the binding of `system:node`, which
-//! is taken out; what they have annotated to be left alone stays as it is.
+//! The default access rules: a server creates those that are missing when it starts, and adds to the others what they lack.
+//! What users have added stays, except the group of all nodes in the binding of `system:node`, which is removed; what they
+//! have annotated to be excluded stays as it is.
 //! (kubernetes/kubernetes v1.35 pkg/registry/rbac/rest/storage_rbac.go, component-helpers/auth/rbac/reconciliation)
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const SELECTORS: &str = "/aggregationRule/clusterRoleSelectors";
 /// How often one is written again when another server over the same store writes in between.
 const TRIES_MAX: usize = 5;
 
-/// Makes and completes the default rules and tells the authorizer of all there are.
+/// Creates and completes the default rules, and loads all rules into the authorizer.
 pub(crate) async fn run(server: &Arc<ServerState>) -> Result<(), Status> {
     let policy = bootstrap_policy();
     put_all(server, "clusterroles", "ClusterRole", &policy.cluster_roles).await?;
@@ -75,8 +75,8 @@ async fn put<T: Serialize>(server: &Arc<ServerState>, resource: &str, kind: &str
             break;
         };
         match complete(server, &entry, &object).await {
-            // What a binding refers to never changes: one to another role is made again.
-            Ok(Completed::MustGo) => match server.store.delete(&key, entry.revision).await {
+            // The role of a binding is immutable: a binding to another role is recreated.
+            Ok(Completed::MustBeRecreated) => match server.store.delete(&key, entry.revision).await {
                 Err(StoreError::Conflict { .. } | StoreError::Missing { .. }) => {}
                 outcome => drop(outcome.map_err(store_status)?),
             },
@@ -89,16 +89,16 @@ async fn put<T: Serialize>(server: &Arc<ServerState>, resource: &str, kind: &str
 
 enum Completed {
     Done,
-    MustGo,
+    MustBeRecreated,
 }
 
 async fn complete(server: &Arc<ServerState>, entry: &Entry, default: &Value) -> Result<Completed, StoreError> {
     let stored = entry.object.value(entry.revision);
-    if is_left_alone(&stored) {
+    if is_excluded(&stored) {
         return Ok(Completed::Done);
     }
     if stored.get("roleRef") != default.get("roleRef") {
-        return Ok(Completed::MustGo);
+        return Ok(Completed::MustBeRecreated);
     }
     let completed = completed(&stored, default);
     if completed != stored {
@@ -108,7 +108,7 @@ async fn complete(server: &Arc<ServerState>, entry: &Entry, default: &Value) -> 
     Ok(Completed::Done)
 }
 
-fn is_left_alone(stored: &Value) -> bool {
+fn is_excluded(stored: &Value) -> bool {
     let annotations = stored.pointer("/metadata/annotations");
     annotations.and_then(|annotations| annotations.get(AUTOUPDATE)) == Some(&json!("false"))
 }
@@ -170,7 +170,7 @@ fn extend(fields: &mut serde_json::Map<String, Value>, list: &str, more: impl It
     }
 }
 
-/// Those that can be read; the schema lets no others in.
+/// The rules that can be decoded; the schema admits no others.
 fn rules(role: &Value) -> Vec<PolicyRule> {
     let rules = elements(role.get("rules"));
     rules
@@ -178,14 +178,14 @@ fn rules(role: &Value) -> Vec<PolicyRule> {
         .collect()
 }
 
-/// Takes back what servers gave all nodes before they authorized nodes one by one, unless the binding is to be left alone.
+/// Removes the group of all nodes, bound by earlier versions that did not authorize each node, unless the binding is excluded.
 async fn unbind_nodes(server: &Arc<ServerState>) -> Result<(), StoreError> {
     let key = Key::new(format!("{RBAC}/clusterrolebindings"), None, "system:node");
     let Some(entry) = server.store.get(&key).await? else {
         return Ok(());
     };
     let mut binding = entry.object.value(entry.revision);
-    if is_left_alone(&binding) {
+    if is_excluded(&binding) {
         return Ok(());
     }
     let subjects = binding.get_mut("subjects").and_then(Value::as_array_mut);

@@ -1,5 +1,5 @@
 //! Which names a CustomResourceDefinition gets, and that it is established: what controllers inside kube-apiserver
-//! write into its status a moment after it was written, here before the answer is sent.
+//! write into its status a moment after it was written, here before the response is sent.
 //! (apiextensions-apiserver v0.35 `pkg/controller/{status,establish}`)
 
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::wire::status::Status;
 const GROUP: &str = "apiextensions.k8s.io";
 const VERSION: &str = "v1";
 const PLURAL: &str = "customresourcedefinitions";
-/// Who writes their status.
+/// The field manager of their status.
 const MANAGER: &str = "kube-apiserver";
 
 /// Refuses a definition of a kind that the server was built with.
@@ -46,28 +46,28 @@ pub(crate) fn check_names(context: &Context, definition: &Value) -> Result<(), S
     Err(Status::invalid(&info.group, &info.kind, name, &[error]))
 }
 
-/// Writes into its status what becomes of a definition, and serves it when its names are its own. Names that it gives up
-/// may be what others wait for.
+/// Writes accepted names and conditions into the status of a definition, and serves it once it is established. Other
+/// definitions may wait for names that it has given up.
 pub(crate) async fn establish(server: &Arc<ServerState>, key: &Key) -> Result<(), StoreError> {
-    if let Some(group) = settle(server, key).await? {
+    if let Some(group) = update_status(server, key).await? {
         retry_later(server, group);
     }
     Ok(())
 }
 
-/// Looks again at the definitions of a group that wait for a name, on a task of the server.
+/// Checks again the definitions of a group that wait for a name, on a task of the server.
 pub(crate) fn retry_later(server: &Arc<ServerState>, group: String) {
     let server = server.clone();
     let tasks = server.tasks.clone();
     tasks.spawn(async move {
         if let Err(error) = retry(&server, &group).await {
-            tracing::warn!(server = %server.name, group, %error, "definitions that wait for a name were not looked at");
+            tracing::warn!(server = %server.name, group, %error, "definitions that wait for a name were not checked");
         }
     });
 }
 
-/// Gives the group whose names are given out again.
-async fn settle(server: &Arc<ServerState>, key: &Key) -> Result<Option<String>, StoreError> {
+/// Returns the group if the accepted names of the definition have changed.
+async fn update_status(server: &Arc<ServerState>, key: &Key) -> Result<Option<String>, StoreError> {
     // Of two that want one name, the second must see that the first has it.
     let _turn = server.turns.lock().await;
     let kinds = server.registry.snapshot();
@@ -109,7 +109,7 @@ async fn settle(server: &Arc<ServerState>, key: &Key) -> Result<Option<String>, 
     }
 }
 
-/// Until no one of them has got another name. It ends, for who gets a name takes it from no one.
+/// Repeats until the names of none have changed. It ends, because none takes a name that another has.
 async fn retry(server: &Arc<ServerState>, group: &str) -> Result<(), StoreError> {
     loop {
         let listing = server.store.list(&Range::all(DEFINITIONS), Page::default()).await?;
@@ -117,7 +117,7 @@ async fn retry(server: &Arc<ServerState>, group: &str) -> Result<(), StoreError>
         for entry in &listing.entries {
             let definition = entry.object.value(entry.revision);
             if text(&definition, "/spec/group") == group && !is_true(&definition, "NamesAccepted") {
-                again |= settle(server, &entry.key).await?.is_some();
+                again |= update_status(server, &entry.key).await?.is_some();
             }
         }
         if !again {
@@ -131,12 +131,12 @@ fn set_conditions(kinds: &Kinds, definition: &mut Value, now: Timestamp) {
         return;
     };
     let (accepted, conflict) = accepted_names(kinds, &spec, definition);
-    let (names_ok, names_reason, names_words) = match &conflict {
+    let (names_ok, names_reason, names_message) = match &conflict {
         None => ("True", "NoConflicts", "no conflicts found"),
-        Some((reason, words)) => ("False", *reason, words.as_str()),
+        Some((reason, message)) => ("False", *reason, message.as_str()),
     };
     let problem = CustomKind::new(&json!({"spec": spec})).err();
-    let (is, reason, words) = match (&problem, &conflict) {
+    let (is, reason, message) = match (&problem, &conflict) {
         (Some(why), _) => ("False", "InvalidSchema", why.as_str()),
         (None, _) if is_established(definition) => {
             ("True", "InitialNamesAccepted", "the initial names have been accepted")
@@ -150,10 +150,10 @@ fn set_conditions(kinds: &Kinds, definition: &mut Value, now: Timestamp) {
         "NamesAccepted",
         names_ok,
         names_reason,
-        names_words,
+        names_message,
         now,
     );
-    set(&mut conditions, "Established", is, reason, words, now);
+    set(&mut conditions, "Established", is, reason, message, now);
     if let Some(fields) = definition.as_object_mut() {
         let status = fields.entry("status").or_insert_with(|| json!({}));
         status["acceptedNames"] = accepted;
@@ -173,7 +173,7 @@ fn set(conditions: &mut Vec<Value>, kind: &str, is: &str, reason: &str, message:
     }
 }
 
-/// The names that no one else of the group has, and why others are not among them.
+/// The names that no other kind of the group has, and why some are not accepted.
 fn accepted_names(kinds: &Kinds, spec: &Value, definition: &Value) -> (Value, Option<(&'static str, String)>) {
     let (group, plural) = (text(spec, "/group"), text(spec, "/names/plural"));
     let (mut resources, mut types) = (Vec::new(), Vec::new());
@@ -197,14 +197,14 @@ fn accepted_names(kinds: &Kinds, spec: &Value, definition: &Value) -> (Value, Op
             name => name.as_str().into_iter().collect(),
         };
         let taken = requested.iter().filter(|name| used.iter().any(|used| used == **name));
-        let words: Vec<String> = taken.map(|name| format!("{name:?} is already in use")).collect();
-        let message = match words.as_slice() {
+        let messages: Vec<String> = taken.map(|name| format!("{name:?} is already in use")).collect();
+        let message = match messages.as_slice() {
             [] => continue,
             [one] => one.clone(),
             several => format!("[{}]", several.join(", ")),
         };
         conflict = Some((reason, message));
-        // What it has already it keeps.
+        // A name that it has already stays.
         let before = definition.pointer(&format!("/status/acceptedNames/{field}")).cloned();
         if let Some(names) = accepted.as_object_mut() {
             match (before, field) {

@@ -1,5 +1,5 @@
-//! CustomResourceDefinitions: the kinds they bring and take away, and the removal of instances
-//! when one is deleted. All in the write path: a created CRD is served when the answer is sent.
+//! CustomResourceDefinitions: the kinds that they add and remove, and the removal of instances
+//! when one is deleted. All in the write path: a created CRD is served when the response is sent.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiextensions-apiserver)
 
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::kinds::metadata;
 use crate::kinds::registry::{Life, Role, Served};
 use crate::state::server_state::ServerState;
 
-/// The wait after the first failed try to remove the instances, doubled up to the longest: a store that is down is not
-/// asked more often than a person would, and one that hiccups is hardly noticed.
+/// The pause after the first failed attempt to remove the instances, doubled up to the maximum: a brief failure of the store
+/// causes little delay, and a store that is down gets few requests.
 const CLEAN_UP_AFTER: Duration = Duration::from_millis(100);
 const CLEAN_UP_AFTER_MAX: Duration = Duration::from_secs(30);
 
@@ -33,7 +33,7 @@ pub(crate) fn is_served(server: &ServerState, entry: &Entry) -> bool {
     served.is_some_and(|served| served.custom.is_some() && served.life.uid == entry.object.meta().uid)
 }
 
-/// Serves what a CRD defines, as of a write of it.
+/// Serves what a CRD defines, after a write of it.
 pub(crate) fn apply_write(server: &Arc<ServerState>, entry: &Entry, removed: bool) {
     let definition = entry.object.value(entry.revision);
     let text = |path: &str| definition::text(&definition, path).to_owned();
@@ -45,7 +45,7 @@ pub(crate) fn apply_write(server: &Arc<ServerState>, entry: &Entry, removed: boo
     }
     if removed {
         server.registry.remove(&group, &plural, entry.revision);
-        api_services::follow(server, &group);
+        api_services::sync_later(server, &group);
         definition_conditions::retry_later(server, group);
         return;
     }
@@ -54,7 +54,7 @@ pub(crate) fn apply_write(server: &Arc<ServerState>, entry: &Entry, removed: boo
         Some(life) if life.uid == uid => life,
         other => {
             if other.is_some() {
-                // The removal of the one before has not come by yet.
+                // The removal of the previous CRD has not been observed yet.
                 server.registry.remove(&group, &plural, entry.revision);
             }
             Arc::new(Life::of(uid))
@@ -65,7 +65,7 @@ pub(crate) fn apply_write(server: &Arc<ServerState>, entry: &Entry, removed: boo
     }
     if definition::is_established(&definition) {
         serve(server, entry, &definition, &life, current);
-        api_services::follow(server, &group);
+        api_services::sync_later(server, &group);
     }
     let waits = metadata::is_deleting(&definition) && metadata::finalizers(&definition).contains(&CLEANUP);
     if waits && life.begin_clean_up() {
@@ -86,7 +86,7 @@ fn serve(server: &ServerState, entry: &Entry, definition: &Value, life: &Arc<Lif
     match CustomKind::new(definition) {
         Ok(kind) => {
             let kind = kind.converted(definition, &server.admission.clients);
-            for rule in kind.passed_over() {
+            for rule in kind.skipped_rules() {
                 tracing::warn!(server = %server.name, crd = %entry.key.name, rule, "a rule of a CRD cannot be run");
             }
             let same = |served: &Arc<Served>| {
@@ -123,7 +123,7 @@ async fn try_clean_up(server: &Arc<ServerState>, crd: &Key, group: &str, plural:
             delete_instance(server, entry).await?;
         }
         let mut changes = server.store.watch(&range, listing.revision).await?;
-        // Deletions above are changes too: each turn of the loop looks at the whole list once more.
+        // The deletions above are changes too: each iteration lists all instances again.
         match changes.next().await {
             Some(Ok(_)) => {}
             Some(Err(StoreError::Expired { .. })) => {}
@@ -156,7 +156,7 @@ async fn try_clean_up(server: &Arc<ServerState>, crd: &Key, group: &str, plural:
         match outcome {
             Ok(entry) => {
                 if gone {
-                    written(server, &entry, true);
+                    apply_write(server, &entry, true);
                 }
                 return Ok(());
             }

@@ -1,4 +1,4 @@
-//! The end of Events: an hour after they were last seen they go. They come for ever, and no one else deletes them.
+//! Deletes Events an hour after they were last seen: new ones keep coming, and no other controller deletes them.
 //! (kubernetes/kubernetes v1.35 pkg/controlplane/apiserver/options, `--event-ttl`)
 
 use std::sync::{Arc, Weak};
@@ -10,14 +10,14 @@ use serde::Deserialize;
 
 use crate::state::server_state::ServerState;
 
-/// How long an Event is kept: upstream's default of `--event-ttl`.
+/// How long an Event is retained: upstream's default of `--event-ttl`.
 const AGE_MAX: Duration = Duration::from_secs(3600);
-/// The shortest pause between two looks at all Events, so that a stream of them costs a look each no more.
+/// The shortest pause between two sweeps, so that a stream of Events does not cause a sweep for each.
 const PAUSE_MIN: Duration = Duration::from_secs(300);
-/// How many Events one sweep deletes: those who watch must hear of them before their history is full of them.
+/// How many Events one sweep deletes: watches must get these deletions before the history is full of them.
 const SWEPT_AT_ONCE_MAX: usize = 500;
-/// The pause before the rest is swept: hundreds of thousands of Events are gone within minutes, and others have their
-/// turns meanwhile.
+/// The pause before the rest is swept: hundreds of thousands of Events are deleted within minutes, with time for other work
+/// in between.
 const PAUSE_BETWEEN: Duration = Duration::from_secs(1);
 
 /// Begins to sweep, until the server stops or is gone.
@@ -33,7 +33,7 @@ async fn sweep_again(server: Weak<ServerState>) {
     }
 }
 
-/// Sweeps, and says when to look again; none when the server is gone.
+/// Sweeps, and returns the pause before the next sweep; none when the server is gone.
 async fn sweep_once(server: &Weak<ServerState>) -> Option<Duration> {
     let server = server.upgrade()?;
     let pause = sweep(&server).await.unwrap_or_else(|error| {
@@ -43,8 +43,8 @@ async fn sweep_once(server: &Weak<ServerState>) -> Option<Duration> {
     Some(pause)
 }
 
-/// Deletes old Events; returns the pause before the next sweep. Those that lie in the main store from a time when Events had
-/// none of their own are no longer read, and expire like all others.
+/// Deletes old Events; returns the pause before the next sweep. Those in the main store from a time when Events had no
+/// store of their own are no longer read, and expire like all others.
 async fn sweep(server: &ServerState) -> Result<Duration, StoreError> {
     let mut next = AGE_MAX;
     for store in server.store.with_former("events") {
@@ -74,7 +74,7 @@ async fn sweep_store(store: &dyn Store, now: Timestamp) -> Result<Duration, Stor
                 }
             }
         }
-        // To read thousands takes long too.
+        // Reading thousands takes long too.
         tokio::task::consume_budget().await;
     }
     Ok(next.max(PAUSE_MIN))
@@ -102,7 +102,7 @@ struct Series {
     last_observed_time: Option<String>,
 }
 
-/// When the Event last happened, by what it says of itself: a time to come counts for nothing.
+/// When the Event last happened, by its own times; those in the future are ignored.
 fn last_seen(event: &Object, now: Timestamp) -> Option<Timestamp> {
     let times: Times = serde_json::from_slice(event.bytes()).ok()?;
     let given = [

@@ -1,5 +1,5 @@
-//! Follows what the API server in front has of namespaces, quotas and admission configuration, until this server stops: one
-//! watch of each. A watch that ends goes on where it was or begins with another list.
+//! Mirrors namespaces, quotas and admission configuration of the API server in front until this server stops, with one watch
+//! for each resource. A watch that ends is resumed, or begins again with a list.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
@@ -15,8 +15,8 @@ use crate::state::server_state::ServerState;
 use crate::storage::front_server::{InFront, Mirror};
 use crate::storage::resource_names::{self, QUOTAS};
 
-/// Begins to follow all of it, and lets `/readyz` say whether it was listed, under the name that aggregated API servers have
-/// for that.
+/// Starts the watches, and adds a check to `/readyz` that all resources were listed, under the name that aggregated API servers
+/// have for that.
 pub(crate) fn start(server: &Arc<ServerState>) {
     let Some(front) = &server.in_front else { return };
     let synced = front.clone();
@@ -52,7 +52,7 @@ async fn follow(server: &Arc<ServerState>, front: &InFront, mirror: &Mirror) {
         let event = match event {
             Ok(event) => event,
             Err(error) => {
-                // Once per break: a server that is away is away for many attempts.
+                // Once per outage, which may last for many attempts.
                 if std::mem::take(&mut reports_failures) {
                     let resource = &place.plural;
                     tracing::warn!(resource, %error, "the watch of the API server in front ended");
@@ -92,7 +92,7 @@ fn entry(mirror: &Mirror, object: &DynamicObject) -> Result<Entry, StoreError> {
     mirror.place.entry(value)
 }
 
-/// Takes in an object that is there. None: it cannot be read.
+/// Adds or replaces an object. None: it cannot be read.
 fn put(server: &Arc<ServerState>, mirror: &Mirror, object: &DynamicObject) -> Option<Key> {
     let entry = match entry(mirror, object) {
         Ok(entry) => entry,
@@ -116,8 +116,8 @@ fn remove(server: &Arc<ServerState>, mirror: &Mirror, entry: &Entry) {
     apply_write(server, entry, true);
 }
 
-/// One task reports all of a resource, in order: nothing has to be compared by its version, which may count from the
-/// beginning again when the server in front was restored.
+/// One task applies all changes of a resource, in order, so versions are not compared: they may start again when the server in
+/// front was restored.
 fn apply_write(server: &Arc<ServerState>, entry: &Entry, removed: bool) {
     match entry.key.resource.split_once('/') {
         Some((resource_names::ADMISSION, _)) => server.admission.apply_write(entry, removed),
@@ -126,7 +126,7 @@ fn apply_write(server: &Arc<ServerState>, entry: &Entry, removed: bool) {
     }
 }
 
-/// Removes what a new list does not have.
+/// Removes the objects that a new list does not have.
 fn retain(server: &Arc<ServerState>, mirror: &Mirror, listed: &BTreeSet<Key>) {
     let objects = mirror.objects.read().unwrap_or_else(PoisonError::into_inner);
     let gone: Vec<Entry> = objects

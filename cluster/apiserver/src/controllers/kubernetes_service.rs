@@ -63,8 +63,7 @@ pub(crate) async fn run(server: &Arc<ServerState>) -> Result<(), Status> {
     .await
 }
 
-/// Creates an object, or writes these fields of it where they are others: a server that is started again may have
-/// another address.
+/// Creates an object, or updates these fields of it if they differ: a server that is restarted may have another address.
 async fn publish(
     server: &Arc<ServerState>,
     store_name: &str,

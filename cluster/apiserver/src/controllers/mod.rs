@@ -1,5 +1,5 @@
-//! What a server does beside requests: definitions become served, its own objects are made, and what others write to the same
-//! store is followed.
+//! What a server does beside requests: definitions become served, its own objects are created, and writes of other servers to
+//! the same store are observed.
 
 pub(crate) mod admission_loader;
 pub(crate) mod aggregated_roles;

@@ -32,7 +32,7 @@ impl ServerState {
         }
     }
 
-    /// Applies a write of what changes how this server behaves, unless something newer of the object was seen before.
+    /// Applies a write of what changes how this server behaves, unless a newer write of the object was applied before.
     fn apply_write(self: &Arc<Self>, entry: &Entry, removed: bool) {
         let mut applied = self.applied.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !is_newest(&mut applied, entry) {

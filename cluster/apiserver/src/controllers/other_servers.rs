@@ -1,5 +1,5 @@
-//! What other servers on the same store write and this one behaves by: access rules, admission, definitions of custom
-//! resources, APIServices, the first quota. One watch for each; what ends a watch is followed by a list and another watch.
+//! Observes what other servers on the same store write that this one depends on: access rules, admission, definitions of custom
+//! resources, APIServices, the first quota. One watch for each; after the end of a watch come a list and another watch.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::controllers::default_policy;
 use crate::state::server_state::ServerState;
 use crate::storage::resource_names;
 
-/// Between a watch that ended and the next list: a store that is away is asked no more often.
+/// The pause between the end of a watch and the next list, so that a store that is down gets few requests.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Follows all of it until the server stops.
+/// Observes all of it until the server stops.
 pub(crate) fn start(server: &Arc<ServerState>) {
     let rules = default_policy::RESOURCES.map(|resource| format!("{}/{resource}", resource_names::RBAC));
     let hooks =
@@ -44,7 +44,7 @@ async fn follow(server: &Arc<ServerState>, range: &Range) {
     }
 }
 
-/// `known`: the objects that are there, so that what went while no one watched is noticed.
+/// `known`: the objects that exist, so that deletions between two watches are observed as well.
 async fn follow_once(
     server: &Arc<ServerState>,
     range: &Range,

@@ -1,4 +1,4 @@
-//! Objects that a server keeps for itself: created where they are missing, written as its own.
+//! Objects that a server maintains itself: created if they are missing, with the server as their field manager.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use crate::state::server_state::ServerState;
 use crate::storage::errors::store_status;
 use crate::wire::status::Status;
 
-/// Who has written what a server makes for itself.
+/// The field manager of these objects.
 const MANAGER: &str = "kube-apiserver";
 
-/// Notes who writes these fields: the server itself, as kube-apiserver does. Written out, so that no start has to read the
-/// schemas of the kinds.
+/// Records the server as the manager of these fields, as kube-apiserver does. The fields are given, so that no start has to
+/// read the schemas of the kinds.
 pub(crate) fn note_manager(server: &ServerState, object: &mut Value, fields: Value) {
     let entry = json!({
         "manager": MANAGER, "operation": "Update", "apiVersion": object["apiVersion"],
@@ -23,7 +23,7 @@ pub(crate) fn note_manager(server: &ServerState, object: &mut Value, fields: Val
     object["metadata"]["managedFields"] = json!([entry]);
 }
 
-/// Creates what is missing; what is there stays as it is.
+/// Creates an object if it is missing. None: it exists, and stays as it is.
 pub(crate) async fn ensure(
     server: &Arc<ServerState>,
     key: Key,
@@ -54,7 +54,7 @@ pub(crate) async fn ensure(
     }
 }
 
-/// Writes an object that the server keeps for itself, unless another server over the same store was faster.
+/// Updates an object that the server maintains, unless another server over the same store was faster.
 pub(crate) async fn update(server: &ServerState, entry: &Entry, object: Value) -> Result<(), Status> {
     let object = Object::from_value(object).map_err(Status::internal)?;
     match server.store.update(&entry.key, entry.revision, object).await {

@@ -1,4 +1,4 @@
-//! `/api` and `/apis`: which groups, versions and resources there are, in the old form and as one aggregated document.
+//! `/api` and `/apis`: which groups, versions and resources there are, as separate lists and as one aggregated document.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/discovery)
 
 use std::sync::Arc;
@@ -22,8 +22,8 @@ use crate::wire::version_order::version_priority;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// Kinds that kube-apiserver v1.35 stores in version v1beta1 still. Clients read from the hash when that changes.
-const LATE: [(&str, &str); 2] = [
+/// Kinds that kube-apiserver v1.35 still stores in version v1beta1, as the storage version hash shows.
+const STORED_AS_V1BETA1: [(&str, &str); 2] = [
     ("apiextensions.k8s.io", "customresourcedefinitions"),
     ("storage.k8s.io", "volumeattributesclasses"),
 ];
@@ -36,7 +36,7 @@ pub(crate) fn answer(server: &Arc<ServerState>, segments: &[&str], headers: &Hea
             let is_core = *root == "api";
             let routes = server.aggregation.routes();
             let all = || aggregated(&kinds, &routes, |group| group.is_empty() == is_core);
-            // What others say changes with them.
+            // Documents of other servers change at any time, so they are not cached.
             let bytes = match (routes.is_empty(), is_core) {
                 (true, true) => kinds.documents.aggregated_core.get_or_init(all).clone(),
                 (true, false) => kinds.documents.aggregated_groups.get_or_init(all).clone(),
@@ -45,7 +45,7 @@ pub(crate) fn answer(server: &Arc<ServerState>, segments: &[&str], headers: &Hea
             Ok(Answer::typed(StatusCode::OK, AGGREGATED, bytes).with_caching("public"))
         }
         ["api"] => {
-            // Where the client has found it is where it is.
+            // The address is the one that the client has used.
             let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
             let addresses: Vec<Value> = host
                 .map(|host| json!({"clientCIDR": "0.0.0.0/0", "serverAddress": host}))
@@ -81,7 +81,7 @@ pub(crate) fn answer(server: &Arc<ServerState>, segments: &[&str], headers: &Hea
     }
 }
 
-/// A group with its versions, preferred first, each with who serves it if that is another server.
+/// A group with its versions, preferred first, each with its route if another server serves it.
 struct Group<'r> {
     name: String,
     versions: Vec<(String, Option<&'r Route>)>,
@@ -181,7 +181,7 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Answer, Status
             "verbs": served.verbs(), "shortNames": info.short_names, "categories": info.categories,
             "storageVersionHash": storage_version_hash(served),
         }));
-        for subresource in done(served, version) {
+        for subresource in supported(served, version) {
             let (body_group, body_version, kind) = body(served, subresource, version);
             let mut entry = json!({
                 "name": format!("{}/{}", info.plural, subresource.name), "singularName": "",
@@ -222,14 +222,14 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Answer, Status
     Ok(Answer::value(StatusCode::OK, &body))
 }
 
-/// By what clients see that a kind is stored in another version than before
+/// A hash by which clients see that the storage version of a kind has changed
 /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/discovery/storageversionhash.go).
 fn storage_version_hash(served: &Served) -> String {
     let info = served.info();
     let (group, version) = match served.storage_version.as_str() {
         events::HUB => ("", "v1"),
-        // What kube-apiserver stores in a version of theirs that this server never had.
-        "v1" if LATE.contains(&(&*info.group, &*info.plural)) => (&*info.group, "v1beta1"),
+        // This server stores them in v1, which the hash does not show.
+        "v1" if STORED_AS_V1BETA1.contains(&(&*info.group, &*info.plural)) => (&*info.group, "v1beta1"),
         version => (&*info.group, version),
     };
     let stored = format!("{group}/{version}/{}", info.kind);
@@ -243,8 +243,8 @@ pub(crate) fn served_in<'a>(kinds: &'a Kinds, group: &str, version: &str) -> Vec
     served.filter(|served| served.version(version).is_some()).collect()
 }
 
-/// Subresources that do something. Others answer what it is that is missing.
-fn done<'a>(served: &'a Served, version: &'a str) -> impl Iterator<Item = &'a Subresource> {
+/// Subresources that are supported. Requests to others are answered with 501.
+fn supported<'a>(served: &'a Served, version: &'a str) -> impl Iterator<Item = &'a Subresource> {
     let all = served.info().subresources_in(version);
     all.filter(|subresource| !matches!(subresource.form, Form::Unsupported(_)))
 }
@@ -268,8 +268,8 @@ fn body<'a>(served: &'a Served, subresource: &'a Subresource, version: &'a str) 
     }
 }
 
-/// What the aggregated document says of a kind. Those that the server was built with name neither group nor version, as
-/// in kube-apiserver: they are those of the document.
+/// The `responseKind` in the aggregated document. Built-in kinds have no group and version there, as in kube-apiserver: they
+/// are those of the document.
 fn response_kind(served: Option<&Served>, (group, version, kind): (&str, &str, &str)) -> Value {
     match served.filter(|served| served.role == Role::Custom) {
         Some(_) => json!({"group": group, "version": version, "kind": kind}),
@@ -303,7 +303,7 @@ fn aggregated(kinds: &Kinds, routes: &Routes, take: impl Fn(&str) -> bool) -> By
     Bytes::from(list.to_string())
 }
 
-/// What a server behind this one returned at its last check.
+/// A version with the resources that the server behind this one returned at its last check.
 fn of_route(version: &str, route: &Route) -> Value {
     let freshness = if route.available { "Current" } else { "Stale" };
     let mut entry = json!({"version": version, "freshness": freshness});
@@ -368,7 +368,7 @@ fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
         if !info.categories.is_empty() {
             entry["categories"] = json!(info.categories);
         }
-        let subresources: Vec<Value> = done(served, version)
+        let subresources: Vec<Value> = supported(served, version)
             .map(|subresource| {
                 let described = body(served, subresource, version);
                 let kind = match described {

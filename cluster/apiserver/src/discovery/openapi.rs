@@ -1,6 +1,6 @@
 //! `/openapi/v3`: an index with hashes and one document per group and version. Built-in groups come as Kubernetes
 //! publishes them; other kinds are described here. kubectl reads from it whether PATCH takes `fieldValidation`.
-//! `/openapi/v2` is there for clients that must find one, and describes no kind.
+//! `/openapi/v2` exists for clients that require it, and describes no kind.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -19,25 +19,25 @@ use crate::wire::answer::Answer;
 use crate::wire::negotiation::JSON;
 use crate::wire::status::Status;
 
-/// What the index is said to be: kube-apiserver lets Go guess.
+/// The media type of the index, which Go detects in kube-apiserver.
 const INDEX_MEDIA_TYPE: &str = "text/plain; charset=utf-8";
-/// What kubectl asks `/openapi/v2` for.
-const SECOND_MEDIA_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+/// The media type that kubectl requests of `/openapi/v2`.
+const V2_MEDIA_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 /// A Document of gnostic's openapiv2 without paths: swagger (1) is "2.0", info (2) has title (1) and version (2),
 /// paths (8) are empty. Every field is a tag, a length and so many bytes.
-const SECOND: &[u8] = b"\x0a\x032.0\x12\x10\x0a\x0aKubernetes\x12\x02v1\x42\x00";
+const V2_DOCUMENT: &[u8] = b"\x0a\x032.0\x12\x10\x0a\x0aKubernetes\x12\x02v1\x42\x00";
 
-/// The document of version 2. kubectl reads it when it cannot find a kind by version 3, takes a kind that it does not
-/// hold for one it need not check, and goes on to say that no such kind is served.
+/// The document of version 2. kubectl reads it when it cannot find a kind by version 3, does not validate a kind that it
+/// lacks, and then reports that no such kind is served.
 /// A server in front reads it as JSON and adds it to its own.
-pub(crate) fn second(headers: &HeaderMap) -> Answer {
+pub(crate) fn v2_document(headers: &HeaderMap) -> Answer {
     let accept = headers.get_all(header::ACCEPT).iter();
     let mut accept = accept.filter_map(|value| value.to_str().ok());
     if accept.next().is_some_and(|first| first.starts_with(JSON)) {
         let info = json!({"title": "Kubernetes", "version": "v1"});
         return Answer::value(StatusCode::OK, &json!({"swagger": "2.0", "info": info, "paths": {}}));
     }
-    Answer::typed(StatusCode::OK, SECOND_MEDIA_TYPE, SECOND)
+    Answer::typed(StatusCode::OK, V2_MEDIA_TYPE, V2_DOCUMENT)
 }
 
 pub(crate) fn answer(server: &Arc<ServerState>, rest: &[&str]) -> Result<Answer, Status> {
@@ -61,14 +61,14 @@ pub(crate) fn answer(server: &Arc<ServerState>, rest: &[&str]) -> Result<Answer,
         path => Ok(
             match roots(&kinds, issues).find(|(root, _)| root.split('/').eq(path.iter().copied())) {
                 Some((_, document)) => Answer::json(StatusCode::OK, document.get()),
-                None => nothing(),
+                None => not_found(),
             },
         ),
     }
 }
 
-/// The documents of what is neither a group's nor a version's, and of groups. `issues` tells whether the server publishes whose tokens
-/// it issues.
+/// The documents of groups and of paths outside of all groups. `issues`: whether the server publishes the documents of its token
+/// issuer.
 fn roots(kinds: &Kinds, issues: bool) -> impl Iterator<Item = (&'static String, &'static RawValue)> {
     let groups = group_names(kinds);
     let published = [CONFIGURATION_PATH, KEYS_PATH].map(|path| path.strip_prefix('/'));
@@ -82,14 +82,14 @@ fn roots(kinds: &Kinds, issues: bool) -> impl Iterator<Item = (&'static String, 
         .map(|(path, document)| (path, &**document))
 }
 
-/// A document that is not there is answered without a word, as kube-apiserver does.
-fn nothing() -> Answer {
+/// The response for a document that does not exist: without a body, as from kube-apiserver.
+fn not_found() -> Answer {
     Answer::typed(StatusCode::NOT_FOUND, "", Bytes::new())
 }
 
 fn document(kinds: &Kinds, group: &str, version: &str) -> Result<Answer, Status> {
     if !version_names(kinds, group).iter().any(|known| known == version) {
-        return Ok(nothing());
+        return Ok(not_found());
     }
     let key = format!("{group}/{version}");
     let mut made = kinds.documents.openapi.lock().unwrap_or_else(PoisonError::into_inner);
@@ -100,7 +100,7 @@ fn document(kinds: &Kinds, group: &str, version: &str) -> Result<Answer, Status>
     Ok(Answer::json(StatusCode::OK, bytes))
 }
 
-/// The index. A hash covers what the document is made of, not the document, so that asking for the index builds none.
+/// The index. A hash covers what the document is made of, not the document, so that a request for the index builds none.
 fn index(kinds: &Kinds, issues: bool) -> Bytes {
     let mut paths = Map::new();
     for group in group_names(kinds) {
@@ -185,7 +185,7 @@ fn describe(kinds: &Kinds, group: &str, version: &str, mut document: Value) -> V
     document
 }
 
-/// `io.gardener.core.v1beta1.Shoot`: the group's parts turned round.
+/// `io.gardener.core.v1beta1.Shoot`: the group's parts in reverse order.
 fn schema_name(group: &str, version: &str, kind: &str) -> String {
     let mut parts: Vec<&str> = group.split('.').filter(|part| !part.is_empty()).collect();
     parts.reverse();
@@ -197,7 +197,7 @@ fn group_version_kind(served: &Served, version: &str) -> Value {
     json!({"group": served.group(), "version": version, "kind": served.info().kind})
 }
 
-/// What every object has, in the words that Kubernetes publishes for a kind of its own.
+/// The fields of every object, as Kubernetes publishes them for a kind of its own.
 struct Common {
     /// `apiVersion`, `kind`, `metadata`.
     fields: Map<String, Value>,
@@ -255,24 +255,24 @@ fn schema(served: &Served, version: &str, common: &Common) -> Value {
         );
         let properties = fields.entry("properties").or_insert_with(|| json!({}));
         if let Some(properties) = properties.as_object_mut() {
-            // What a definition says of them limits names and changes nothing else.
+            // The schemas that a definition has for them only restrict names.
             properties.extend(common.fields.clone());
         }
     }
     schema
 }
 
-/// Media types of patches. kubectl sends the strategic form to every kind that lists it, and custom resources refuse it.
-fn patch_forms(served: &Served) -> Vec<&'static str> {
-    let mut forms = vec![
+/// Media types of patches. kubectl sends a strategic merge patch to every kind that lists it, and custom resources refuse it.
+fn patch_media_types(served: &Served) -> Vec<&'static str> {
+    let mut media_types = vec![
         "application/apply-patch+yaml",
         "application/json-patch+json",
         "application/merge-patch+json",
     ];
     if served.role != Role::Custom {
-        forms.push("application/strategic-merge-patch+json");
+        media_types.push("application/strategic-merge-patch+json");
     }
-    forms
+    media_types
 }
 
 fn add_paths(paths: &mut BTreeMap<String, Value>, served: &Served, group: &str, version: &str, schema: &str) {
@@ -317,7 +317,7 @@ fn add_paths(paths: &mut BTreeMap<String, Value>, served: &Served, group: &str, 
         operation
     };
     let json_body = || Some(content(&["application/json"]));
-    let patches = patch_forms(served);
+    let patches = patch_media_types(served);
     paths.insert(
         collection.clone(),
         json!({"get": operation("list", None, false), "post": operation("post", json_body(), true), "delete": operation("deletecollection", None, false)}),

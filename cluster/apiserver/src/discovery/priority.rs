@@ -1,9 +1,9 @@
-//! Where a group and its versions stand among others. Numbers alone.
+//! The priorities of groups and their versions in discovery: constants.
 //! (kubernetes/kubernetes v1.35 pkg/controlplane/apiserver/aggregator.go, cmd/kube-apiserver/app/aggregator.go)
 
 use crate::storage::resource_names::API_REGISTRATION;
 
-/// The order of Kubernetes' own groups.
+/// The priorities of Kubernetes' own groups.
 const GROUPS: [(&str, i64); 23] = [
     ("", 18000),
     ("apps", 17800),
@@ -30,13 +30,13 @@ const GROUPS: [(&str, i64); 23] = [
     (API_REGISTRATION, i64::MAX),
 ];
 
-/// The order of groups that others have added to the server, before those of definitions.
+/// The priority of other groups that the server was built with: above those of definitions.
 const ADDED: i64 = 10_000;
 
-/// The order of groups and versions of definitions.
+/// The priorities of a group and a version of definitions.
 pub(crate) const DEFINED: (i64, i64) = (1000, 100);
 
-/// Versions that do not have the number of most first versions.
+/// Versions without the usual priority.
 const VERSIONS: [(&str, &str, i64); 5] = [
     ("", "v1", 1),
     ("autoscaling", "v2", 30),
@@ -45,7 +45,7 @@ const VERSIONS: [(&str, &str, i64); 5] = [
     ("admissionregistration.k8s.io", "v1beta1", 12),
 ];
 
-/// Where a group and its version stand among others: the higher, the earlier.
+/// The priorities of a group and its version: the highest come first.
 pub(crate) fn priority(group: &str, version: &str, defined: bool) -> (i64, i64) {
     if defined {
         return DEFINED;

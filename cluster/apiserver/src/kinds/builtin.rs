@@ -1,4 +1,4 @@
-//! Kubernetes' own kinds: names and shapes from the tables of cluster-schema, the rest from the table below.
+//! Kubernetes' own kinds: names and shapes from the tables of cluster-builtin, the rest from the tables below.
 //! What is not served is not registered, so that no one relies on it.
 
 use std::sync::Arc;
@@ -95,7 +95,7 @@ const CREATED_BY_PUT: [&str; 10] = [
     "services",
 ];
 
-/// Resources of which PUT has to say which version it replaces.
+/// Resources whose PUT must name the version that it replaces.
 const REPLACED_BY_VERSION: [&str; 11] = [
     "csidrivers",
     "csinodes",
@@ -110,7 +110,7 @@ const REPLACED_BY_VERSION: [&str; 11] = [
     "volumeattachments",
 ];
 
-/// Fields for selectors; a field's missing value is empty unless it says otherwise.
+/// Fields for selectors. What a missing one counts as is in [`selectable`].
 const FIELDS: [(&str, &[&str]); 9] = [
     (
         "pods",
@@ -150,12 +150,12 @@ const FIELDS: [(&str, &[&str]); 9] = [
     ("services", &["spec.clusterIP", "spec.type"]),
 ];
 
-/// What every answer about Endpoints says (kubernetes/kubernetes v1.35 staging/src/k8s.io/api/core/v1 lifecycle of
+/// The warning in every answer about Endpoints (kubernetes/kubernetes v1.35 staging/src/k8s.io/api/core/v1 lifecycle of
 /// Endpoints).
 const ENDPOINTS_WARNING: &str = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
 
-/// Puts all built-in kinds into the registry, each with what guards it. `since`: what their stores have of them in their
-/// present form.
+/// Puts all built-in kinds into the registry, each with its guards. `since`: the revisions from which on their stores hold
+/// them in the present format.
 pub(crate) fn register(registry: &Registry, guards: &[Arc<dyn Guard>], since: &Since) {
     let view = events::view(&fields_of("events"));
     let made = cluster_builtin::kinds().iter().filter_map(|table| make(table, guards));
@@ -232,7 +232,7 @@ fn role(group: &str, resource: &str) -> Role {
     }
 }
 
-/// The part of pods with their ephemeral containers.
+/// The subresource of pods with their ephemeral containers.
 pub(crate) const EPHEMERAL_CONTAINERS: &str = "ephemeralcontainers";
 
 type Body = Option<(&'static str, &'static str, &'static str)>;
@@ -311,7 +311,7 @@ impl Kind for BuiltinKind {
         let schema = self.schema(version);
         if let Some(schema) = &schema {
             schema.drop_nulls(object);
-            // Of too many defaults some are better than none: the object is stored already.
+            // If there are too many defaults, some are better than none: the object is stored already.
             let _ = schema.fill(object);
         }
         self.default(version, object);
@@ -375,7 +375,7 @@ impl Kind for BuiltinKind {
 
     fn refuse_name(&self, name: &str) -> Option<String> {
         match &*self.info.kind {
-            // What they are about may be called as it likes (kubernetes/kubernetes v1.35 pkg/apis/core/validation/events.go,
+            // Any segment of a path is a valid name (kubernetes/kubernetes v1.35 pkg/apis/core/validation/events.go,
             // pkg/apis/certificates/validation/validation.go).
             "Event" | "CertificateSigningRequest" => cluster_fields::names::path_segment(name),
             kind => cluster_builtin::refuse_name(&self.info.group, kind, name),

@@ -1,5 +1,5 @@
-//! Custom resources whose versions a webhook turns into each other: whatever is read, filtered, validated or stored in another
-//! version than it is in goes through here first. Kinds without such a webhook pass untouched. No lock is held while a
+//! Custom resources whose versions a webhook converts: whatever is read, filtered, validated or stored in another version
+//! than its own goes through here first. Kinds without such a webhook pass unchanged. No lock is held while a
 //! webhook is waited for, and nothing is stored when one fails.
 //! (apiextensions-apiserver v0.35 pkg/apiserver/conversion, pkg/apiserver/customresource_handler.go)
 
@@ -25,7 +25,7 @@ pub(crate) async fn object(network: &Network, served: &Served, value: Value, to:
     }
 }
 
-/// The same without what reading makes of it: fields that the version does not know stay.
+/// The same, but not pruned: fields that the version does not have stay.
 pub(crate) async fn raw(network: &Network, served: &Served, mut value: Value, to: &str) -> Result<Value, Status> {
     match served.converter() {
         Some(converter) => {
@@ -49,7 +49,7 @@ pub(crate) async fn value(network: &Network, served: &Served, version: &str, ent
     rendering::value(served, version, &entry)
 }
 
-/// A stored object as it is in `version`. The webhook is called again.
+/// A stored object as it is in `version`. Not cached: the webhook is called each time.
 pub(crate) async fn shown(network: &Network, served: &Served, version: &str, entry: Entry) -> Result<Entry, Status> {
     let Some(converter) = served.converter() else {
         return Ok(entry);
@@ -62,8 +62,8 @@ pub(crate) async fn shown(network: &Network, served: &Served, version: &str, ent
     Ok(Entry { object, ..entry })
 }
 
-/// A stored object in the version in which it is stored by its next write. It has to be readable in the version of the
-/// request as well.
+/// A stored object in the version in which its next write stores it. Errors: it cannot be converted to that, or to the
+/// version of the request.
 pub(crate) async fn to_store_again(
     network: &Network,
     served: &Served,
@@ -79,7 +79,7 @@ pub(crate) async fn to_store_again(
     }
 }
 
-/// Stored objects as they are in `version`: those of which it is not known yet go to the webhook in few requests.
+/// Stored objects as they are in `version`: those that are not cached go to the webhook in few requests.
 pub(crate) async fn listed(
     network: &Network,
     served: &Served,
@@ -94,7 +94,7 @@ pub(crate) async fn listed(
         match source(served, version, &entry.object, entry.revision)? {
             Source::Ready => {}
             Source::Refreshed(value) => entry.object = stored(value)?,
-            Source::Other(value) => match converter.recent.known(&entry.object, version) {
+            Source::Other(value) => match converter.recent.get(&entry.object, version) {
                 Some(known) => entry.object = known,
                 None => unknown.push((place, value)),
             },
@@ -105,14 +105,14 @@ pub(crate) async fn listed(
     for (place, value) in places.into_iter().zip(converted) {
         let object = stored(value)?;
         if let Some(entry) = entries.get_mut(place) {
-            converter.recent.remember(&entry.object, version, &object);
+            converter.recent.put(&entry.object, version, &object);
             entry.object = object;
         }
     }
     Ok(entries)
 }
 
-/// An object of a change as it is in `version`. All who watch that version ask once.
+/// An object of a change as it is in `version`. All watches of that version share one request.
 pub(crate) async fn watched(
     network: &Network,
     served: &Served,
@@ -128,7 +128,7 @@ pub(crate) async fn watched(
         Source::Refreshed(value) => stored(value),
         Source::Other(value) => {
             let convert = async { stored(converter.one(network, &*served.kind, value, version).await?) };
-            converter.recent.once(object, version, convert).await
+            converter.recent.get_or_convert(object, version, convert).await
         }
     }
 }
@@ -163,7 +163,7 @@ fn source(served: &Served, version: &str, object: &Object, revision: Revision) -
     })
 }
 
-/// The version that an object says it is in. Errors: it is none of its kind's.
+/// The version that an object is in. Errors: its kind has no such version.
 fn version_of(served: &Served, value: &Value) -> Result<String, Status> {
     let api_version = value.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     let info = served.info();

@@ -1,5 +1,5 @@
-//! What a webhook has made of objects lately, so that everybody who watches or lists a version does not ask for each of them
-//! again. Bounded by bytes; the oldest go first. It never keeps a failure.
+//! Recent conversions by a webhook, so that watches and lists of a version do not convert each object again. Bounded by
+//! bytes; the oldest go first. It never caches a failure.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,10 +9,10 @@ use tokio::sync::OnceCell;
 
 use crate::wire::status::Status;
 
-/// Bytes of objects, as they are stored, that are remembered with what became of them. What is remembered is held twice.
+/// Bytes of objects before their conversion that are cached. With the converted objects it is about twice as much.
 const BYTES_MAX: usize = 8 << 20;
 
-/// An object by where it lies in memory, and the version that it was brought into.
+/// An object by its address in memory, and the version that it was converted to.
 type Place = (usize, String);
 type Outcome = Arc<OnceCell<Result<Arc<Object>, Status>>>;
 
@@ -28,26 +28,26 @@ struct Slots {
 }
 
 struct Slot {
-    /// Held, so that nothing else can lie in its place.
+    /// Held, so that no other object can get its address.
     source: Arc<Object>,
     outcome: Outcome,
 }
 
 impl Recent {
-    /// What became of an object, if that is known.
-    pub(crate) fn known(&self, source: &Arc<Object>, version: &str) -> Option<Arc<Object>> {
+    /// The converted object, if it is cached.
+    pub(crate) fn get(&self, source: &Arc<Object>, version: &str) -> Option<Arc<Object>> {
         let slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let slot = slots.all.get(&place(source, version))?;
         slot.outcome.get()?.as_ref().ok().cloned()
     }
 
-    /// Remembers what became of an object.
-    pub(crate) fn remember(&self, source: &Arc<Object>, version: &str, object: &Arc<Object>) {
+    /// Caches a converted object.
+    pub(crate) fn put(&self, source: &Arc<Object>, version: &str, object: &Arc<Object>) {
         let _ = self.slot(source, version).set(Ok(object.clone()));
     }
 
-    /// The outcome for an object. Callers at the same time wait for the same answer.
-    pub(crate) async fn once(
+    /// The converted object, by `convert` if it is not cached. Callers at the same time wait for the same answer.
+    pub(crate) async fn get_or_convert(
         &self,
         source: &Arc<Object>,
         version: &str,
@@ -125,28 +125,36 @@ mod tests {
             requests.fetch_add(1, Ordering::Relaxed);
             Err(Status::failed("no"))
         };
-        assert!(recent.once(&source, "v2", fail()).await.is_err());
-        assert!(recent.once(&source, "v2", fail()).await.is_err());
+        assert!(recent.get_or_convert(&source, "v2", fail()).await.is_err());
+        assert!(recent.get_or_convert(&source, "v2", fail()).await.is_err());
         let convert = async || {
             requests.fetch_add(1, Ordering::Relaxed);
             Ok(object("b", 1))
         };
         for _ in 0..3 {
-            assert_eq!(recent.once(&source, "v2", convert()).await.unwrap().meta().name, "b");
+            assert_eq!(
+                recent
+                    .get_or_convert(&source, "v2", convert())
+                    .await
+                    .unwrap()
+                    .meta()
+                    .name,
+                "b"
+            );
         }
-        assert!(recent.known(&source, "v1").is_none());
+        assert!(recent.get(&source, "v1").is_none());
         assert_eq!(requests.load(Ordering::Relaxed), 3);
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn cache_is_bounded() {
         let recent = Recent::default();
         let first = object("a", BYTES_MAX / 2);
-        recent.remember(&first, "v2", &first);
-        assert!(recent.known(&first, "v2").is_some());
+        recent.put(&first, "v2", &first);
+        assert!(recent.get(&first, "v2").is_some());
         let second = object("b", BYTES_MAX * 3 / 4);
-        recent.remember(&second, "v2", &second);
-        assert!(recent.known(&first, "v2").is_none() && recent.known(&second, "v2").is_some());
+        recent.put(&second, "v2", &second);
+        assert!(recent.get(&first, "v2").is_none() && recent.get(&second, "v2").is_some());
         let slots = recent.0.lock().unwrap();
         assert_eq!(
             (slots.all.len(), slots.order.len(), slots.bytes),

@@ -1,4 +1,4 @@
-//! A ConversionReview out, objects of another version in: what is sent, what must come back, and what is taken of it.
+//! A ConversionReview out, objects of another version in: what is sent, what must come back, and what is accepted of it.
 //! (apiextensions-apiserver v0.35 pkg/apiserver/conversion/webhook_converter.go)
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const GROUP: &str = "apiextensions.k8s.io";
 const KIND: &str = "ConversionReview";
 /// How long an answer is waited for.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Objects that go into one request at most, so that one answer stays well below what is read of it.
+/// Objects that go into one request at most, so that an answer stays well below the limit of its size.
 const BATCH_MAX: usize = 100;
 /// Bytes of objects that go into one request; a single object may have more.
 const BATCH_BYTES_MAX: usize = 2 << 20;
@@ -30,7 +30,7 @@ const CHANGEABLE: [&str; 2] = ["labels", "annotations"];
 /// The webhook that converts the objects of a kind.
 pub(crate) struct Converter {
     client: Result<Arc<Client>, String>,
-    /// Version of the reviews that it understands.
+    /// The version of reviews that it gets; none if it supports none that is known here.
     review: Option<&'static str>,
     pub(crate) recent: Recent,
 }
@@ -62,8 +62,7 @@ impl Converter {
         first.ok_or_else(|| Status::internal("a conversion gave no object"))
     }
 
-    /// Objects in another version than they are in, in their order; without fields that it does not know if they are as
-    /// they are read.
+    /// Objects in another version than they are in, in their order; `as_read` drops fields that it does not have.
     pub(crate) async fn all(
         &self,
         network: &Network,
@@ -129,7 +128,7 @@ impl Converter {
         }
         let pairs = originals.iter().zip(objects);
         let mut objects = pairs
-            .map(|(original, converted)| taken(original, converted, &wanted))
+            .map(|(original, converted)| accepted(original, converted, &wanted))
             .collect::<Result<Vec<Value>, String>>()?;
         if let Some(schema) = kind.schema(to).filter(|_| as_read) {
             for object in &mut objects {
@@ -178,8 +177,8 @@ fn objects(review: &str, uid: &str, answered: Answered) -> Result<Vec<Value>, St
     }
 }
 
-/// What is taken of a converted object: all but most of its metadata. Errors: it is not the same object.
-fn taken(original: &Value, converted: Value, wanted: &str) -> Result<Value, String> {
+/// A converted object with the metadata that a webhook may not change. Errors: it is not the same object.
+fn accepted(original: &Value, converted: Value, wanted: &str) -> Result<Value, String> {
     if text(&converted, "/kind").is_empty() {
         return Err(format!("Object 'Kind' is missing in '{converted}'"));
     }
@@ -262,7 +261,7 @@ fn check(field: &str, new: &Map<String, Value>) -> Result<(), String> {
     let path = FieldPath::Root.field("metadata");
     match field {
         "labels" => names::validate_labels(new, &path.field("labels"), &mut errors),
-        // So it is called there.
+        // Upstream has this path.
         _ => names::validate_annotations(new, &path.field("annotation"), &mut errors),
     }
     if errors.is_empty() {

@@ -20,10 +20,10 @@ use crate::wire::version_order::version_priority;
 pub(crate) struct CustomKind {
     info: ResourceInfo,
     versions: BTreeMap<String, CustomVersion>,
-    /// What turns versions into each other; none where they differ in nothing but their name.
+    /// The webhook that converts between versions; none for the strategy `None`.
     converter: Option<Converter>,
     /// Which rules of validation cannot be run, and why.
-    passed_over: Vec<String>,
+    skipped_rules: Vec<String>,
 }
 
 struct CustomVersion {
@@ -39,7 +39,7 @@ impl CustomKind {
     /// Reads a CRD. Errors: a text for the condition `NonStructuralSchema` or `Established`.
     pub(crate) fn new(definition: &Value) -> Result<Self, String> {
         let spec = definition.get("spec").ok_or("spec is missing")?;
-        // Names that it asks for belong to another definition until they are accepted.
+        // Requested names may be another definition's until they are accepted.
         let accepted = definition.pointer("/status/acceptedNames");
         let accepted = accepted.filter(|names| names["kind"].as_str().is_some_and(|kind| !kind.is_empty()));
         let names = accepted.or_else(|| spec.get("names")).ok_or("spec.names is missing")?;
@@ -66,7 +66,7 @@ impl CustomKind {
             versions: Vec::new(),
             subresources: Vec::new(),
         };
-        let (mut versions, mut passed_over) = (BTreeMap::new(), Vec::new());
+        let (mut versions, mut skipped_rules) = (BTreeMap::new(), Vec::new());
         let mut shapes: HashMap<Option<&Value>, usize> = HashMap::new();
         for version in spec.get("versions").and_then(Value::as_array).into_iter().flatten() {
             let name = text(version, "name");
@@ -83,13 +83,13 @@ impl CustomKind {
             let document = version.pointer("/schema/openAPIV3Schema");
             let next = shapes.len();
             let shape = *shapes.entry(document).or_insert(next);
-            versions.insert(name, custom_version(version, shape, &mut passed_over)?);
+            versions.insert(name, custom_version(version, shape, &mut skipped_rules)?);
         }
         Ok(Self {
             info,
             versions,
             converter: None,
-            passed_over,
+            skipped_rules,
         })
     }
 
@@ -103,9 +103,9 @@ impl CustomKind {
 }
 
 impl CustomKind {
-    /// Which rules of validation cannot be run, and why. None of a definition that was taken by this version.
-    pub(crate) fn passed_over(&self) -> &[String] {
-        &self.passed_over
+    /// Which rules of validation cannot be run, and why. Empty for a definition that this version of the server has accepted.
+    pub(crate) fn skipped_rules(&self) -> &[String] {
+        &self.skipped_rules
     }
 
     pub(crate) fn converter(&self) -> Option<&Converter> {
@@ -118,13 +118,13 @@ impl CustomKind {
         version.map_or(&[], |version| version.fields.as_slice())
     }
 
-    /// The version that an object says it is in.
+    /// The version that an object is in.
     pub(crate) fn version_of(&self, object: &Value) -> Option<String> {
         let (group, version) = object.get("apiVersion")?.as_str()?.split_once('/')?;
         (group == self.info.group).then(|| version.to_owned())
     }
 
-    /// Whether objects that were stored under the one are still what they would be under the other.
+    /// Whether both have the same versions with the same schemas, so that stored objects read alike.
     pub(crate) fn reads_as(&self, other: &Self) -> bool {
         fn documents(kind: &CustomKind) -> impl Iterator<Item = (&String, &Option<Value>)> {
             kind.versions.iter().map(|(name, version)| (name, &version.document))
@@ -133,11 +133,11 @@ impl CustomKind {
     }
 }
 
-fn custom_version(version: &Value, shape: usize, passed_over: &mut Vec<String>) -> Result<CustomVersion, String> {
+fn custom_version(version: &Value, shape: usize, skipped_rules: &mut Vec<String>) -> Result<CustomVersion, String> {
     let document = version.pointer("/schema/openAPIV3Schema").cloned();
     let schema = document.as_ref().map(Schema::from_stored_crd).transpose();
     let (schema, rules) = schema.map_err(|error| error.to_string())?.unzip();
-    passed_over.extend(rules.into_iter().flatten().map(|error: FieldError| error.to_string()));
+    skipped_rules.extend(rules.into_iter().flatten().map(|error: FieldError| error.to_string()));
     let columns = version.get("additionalPrinterColumns").and_then(Value::as_array);
     let columns = columns.into_iter().flatten().map(|column| {
         let text = |field: &str| column.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -168,7 +168,7 @@ fn custom_version(version: &Value, shape: usize, passed_over: &mut Vec<String>) 
     })
 }
 
-/// What a version has below its objects.
+/// Adds the subresources of a version.
 fn subresources(version: &Value, info: &mut ResourceInfo) {
     let Some(declared) = version.get("subresources") else {
         return;
@@ -197,7 +197,7 @@ fn subresources(version: &Value, info: &mut ResourceInfo) {
     }
 }
 
-/// What a version that is given up says, beside its successor: the best version that is served and stays.
+/// The default warning of a deprecated version, with its successor: the best version that is served and not deprecated.
 fn deprecation(version: &str, spec: &Value, info: &ResourceInfo) -> String {
     let mut words = format!("{}/{version} {} is deprecated", info.group, info.kind);
     let flag = |version: &Value, field: &str| version.get(field).and_then(Value::as_bool).unwrap_or_default();
@@ -213,7 +213,7 @@ fn deprecation(version: &str, spec: &Value, info: &ResourceInfo) -> String {
     words
 }
 
-/// A number of replicas where a scale looks for it (apimachinery v0.35 `pkg/apis/meta/v1/unstructured/helpers.go`).
+/// Validates the number of replicas at a path of a scale (apimachinery v0.35 `pkg/apis/meta/v1/unstructured/helpers.go`).
 fn check_replicas(object: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let mut refuse = |at: &str, found: &Value, wanted: &str| {
         let why = format!(
@@ -226,7 +226,7 @@ fn check_replicas(object: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let (mut here, mut at) = (object, String::new());
     for part in path.split('.').filter(|part| !part.is_empty()) {
         at = format!("{at}.{part}");
-        // Below nothing there is nothing.
+        // A field of null is missing.
         if here.is_null() {
             return;
         }
@@ -267,10 +267,10 @@ impl Kind for CustomKind {
         self.versions.get(version)?.schema.clone()
     }
 
-    /// Other fields than those of the new version go.
+    /// Drops fields that the new version does not have.
     fn convert(&self, mut object: Value, to: &str) -> Result<Value, Status> {
         if self.converter.is_some() {
-            let why = "an object was to be converted without asking the webhook that does it";
+            let why = "an object was to be converted without the webhook that does it";
             return Err(Status::internal(why));
         }
         let (from, into) = (self.version_of(&object), self.info.api_version(to));
@@ -293,7 +293,7 @@ impl Kind for CustomKind {
     fn refresh(&self, version: &str, object: &mut Value) {
         if let Some(schema) = self.schema(version) {
             schema.prune(object);
-            // Of too many defaults some are better than none: the object is stored already.
+            // If there are too many defaults, some are better than none: the object is stored already.
             let _ = schema.default(object);
         }
     }

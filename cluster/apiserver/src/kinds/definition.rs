@@ -1,4 +1,4 @@
-//! What a CustomResourceDefinition says of itself: its status as it begins, and whether what it defines is served. Pure.
+//! The status of a CustomResourceDefinition: how it begins, and whether what it defines is served. Pure.
 
 use cluster_schema::unknown_formats;
 use jiff::Timestamp;
@@ -26,10 +26,10 @@ pub(crate) fn is_true(definition: &Value, kind: &str) -> bool {
     conditions(definition).iter().any(is_met)
 }
 
-/// Remembers in which versions objects may be stored.
-pub(crate) fn remember_stored_versions(definition: &mut Value) {
+/// Adds the storage version to `status.storedVersions`.
+pub(crate) fn add_stored_version(definition: &mut Value) {
     let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
-    // Of several, which is refused later, only the first.
+    // Several storage versions are refused later.
     let storing = versions
         .into_iter()
         .flatten()
@@ -49,7 +49,7 @@ pub(crate) fn remember_stored_versions(definition: &mut Value) {
     }
 }
 
-/// The status of a definition that no one has looked at yet, as Go writes it.
+/// The status of a definition before its conditions are set, as Go writes it.
 pub(crate) fn begin_status(definition: &mut Value) {
     if let Some(status) = definition.get_mut("status").and_then(Value::as_object_mut) {
         status.insert("acceptedNames".to_owned(), json!({"kind": "", "plural": ""}));
@@ -57,7 +57,7 @@ pub(crate) fn begin_status(definition: &mut Value) {
     }
 }
 
-/// What is said of a definition that is taken: formats of which nothing is known.
+/// Warnings of an accepted definition: formats that are not known.
 pub(crate) fn warnings(definition: &Value, old: Option<&Value>) -> Vec<String> {
     let formats = |definition: &Value| -> Vec<String> {
         let versions = definition.pointer("/spec/versions").map(unknown_formats);
@@ -71,11 +71,11 @@ pub(crate) fn warnings(definition: &Value, old: Option<&Value>) -> Vec<String> {
     new.filter(|format| !had.contains(format)).collect()
 }
 
-/// Sets what the server itself knows of a definition.
+/// Sets what no client may choose: the stored versions.
 pub(crate) fn prepare(call: &Call<'_>, definition: &mut Value) {
     let stored = definition.pointer("/status/storedVersions").and_then(Value::as_array);
     if call.subresource.is_none() || stored.is_none_or(Vec::is_empty) {
-        remember_stored_versions(definition);
+        add_stored_version(definition);
     }
 }
 

@@ -10,19 +10,19 @@ use cluster_store::{Object, Revision};
 
 use crate::wire::status::Status;
 
-/// From so many watches on a cache pays for its memory. The servers of a landscape's clusters, of which one process has
+/// From this many watches on, a cache is worth its memory. The servers of a landscape's clusters, of which one process has
 /// hundreds, have fewer of any kind.
 const WATCHES_MIN: usize = 8;
-/// Events cached: what a thousand writes a second make while the slowest of a thousand readers has its turn.
+/// Events in a cache: as many as a thousand writes a second make until the slowest of a thousand watches has read them.
 const EVENTS: usize = 256;
-/// Longer events are encoded by each reader, so that a cache takes at most four megabytes.
+/// Longer events are encoded by each watch, so that a cache takes at most four megabytes.
 const EVENT_BYTES_MAX: usize = 16 << 10;
 /// What each of many watches adds to the pause between two chunks: twice what it takes to wake one and to write to it, so that
 /// they leave time for other work.
 const PAUSE_EACH: Duration = Duration::from_micros(20);
-/// Shorter ones are beneath the timer's grain; fifty watchers and fewer get their events at once.
+/// Shorter pauses are below the timer's resolution; fifty watches and fewer get their events at once.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
-/// No one learns of a change later than this because others watch.
+/// No watch gets a change later than this because of other watches.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// The caches of a kind as it is served at one time.
@@ -59,7 +59,7 @@ struct CachedEvent {
 }
 
 impl EventCache {
-    /// How long changes are let gather after some were sent; none where few watch.
+    /// How long changes are gathered after some were sent; none where there are few watches.
     pub(crate) fn pause(self: &Arc<Self>) -> Option<Duration> {
         let watchers = u32::try_from(Arc::strong_count(self)).unwrap_or(u32::MAX);
         let pause = PAUSE_EACH.saturating_mul(watchers).min(PAUSE_MAX);
@@ -81,7 +81,7 @@ impl EventCache {
             .slots
             .get_or_init(|| (0..EVENTS).map(|_| Mutex::default()).collect());
         let place = usize::try_from(revision.0 % EVENTS as u64).unwrap_or_default();
-        // Held while it is encoded: others want the same one.
+        // Held while it is encoded: others wait for the same event.
         let mut slot = slots[place].lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(cached) = slot.as_ref()
             && cached.revision == revision

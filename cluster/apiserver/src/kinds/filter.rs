@@ -14,11 +14,11 @@ use crate::wire::status::Status;
 #[derive(Clone, Debug)]
 pub(crate) struct Filter {
     labels: LabelSelector,
-    fields: Vec<Wanted>,
+    fields: Vec<FieldCondition>,
 }
 
 #[derive(Clone, Debug)]
-struct Wanted {
+struct FieldCondition {
     field: Field,
     value: String,
     equal: bool,
@@ -49,7 +49,7 @@ impl Filter {
                     Field::Path(known.path.clone(), known.missing)
                 }
             };
-            fields.push(Wanted {
+            fields.push(FieldCondition {
                 field,
                 value: requirement.value.clone(),
                 equal: requirement.equal,
@@ -67,11 +67,11 @@ impl Filter {
     }
 
     pub(crate) fn passes(&self, key: &Key, object: &Object) -> bool {
-        self.labels.matches(&object.meta().labels) && self.fields.iter().all(|wanted| wanted.passes(key, object))
+        self.labels.matches(&object.meta().labels) && self.fields.iter().all(|field| field.passes(key, object))
     }
 }
 
-/// Kinds with fields of their own say so in other words than those with none.
+/// The error has other words for kinds that have fields of their own, as in kube-apiserver.
 fn unknown_field(served: &Served, label: &str) -> String {
     if served.kind.selectable_fields().is_empty() && served.role != Role::Custom {
         format!("{label:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
@@ -82,7 +82,7 @@ fn unknown_field(served: &Served, label: &str) -> String {
     }
 }
 
-impl Wanted {
+impl FieldCondition {
     fn passes(&self, key: &Key, object: &Object) -> bool {
         let same = match &self.field {
             Field::Name => *key.name == *self.value,

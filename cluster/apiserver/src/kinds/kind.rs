@@ -1,4 +1,4 @@
-//! What a kind must say about itself so that this server can serve it. Built-in kinds, custom resources and the
+//! What a kind must implement so that this server can serve it. Built-in kinds, custom resources and the
 //! kinds of other crates implement the same trait. It never stores anything.
 //!
 //! Objects travel as `serde_json::Value` in one of two versions: the one the client speaks (`schema`, `default`,
@@ -73,8 +73,8 @@ pub struct Review<'a> {
 pub struct SelectableField {
     /// How clients call it: `spec.nodeName`.
     pub label: String,
-    /// The way to it in the hub version: `["spec", "nodeName"]`. A missing field equals the empty text;
-    /// booleans and numbers compare by their JSON text.
+    /// The way to it in the hub version: `["spec", "nodeName"]`. Booleans and numbers
+    /// compare by their JSON text.
     pub path: Vec<String>,
     /// What a missing field counts as: `""` mostly, `"false"` for `spec.unschedulable`.
     pub missing: &'static str,
@@ -96,8 +96,8 @@ pub trait Kind: Send + Sync + 'static {
     /// Names, versions, scope and subresources.
     fn resource(&self) -> &ResourceInfo;
 
-    /// The fields of `version`: what is pruned, defaulted and validated before anything else is asked of the
-    /// kind, and how lists merge. `None` stores whatever comes. Called per request: keep the schema, clone it.
+    /// The fields of `version`: what is pruned, defaulted and validated before other methods of the kind
+    /// are called, and how lists merge. `None` stores whatever comes. Called per request: cache the schema, clone it.
     fn schema(&self, version: &str) -> Option<Schema>;
 
     /// Rewrites older spellings of what a client sent, before unknown fields are dropped; `object` is in `version`.
@@ -124,7 +124,7 @@ pub trait Kind: Send + Sync + 'static {
         one == other
     }
 
-    /// What was stored in `version` before the kind became what it is, as it is read now.
+    /// Brings an object that was stored in `version` under an earlier definition of the kind into its present form.
     fn refresh(&self, version: &str, object: &mut Value) {
         let _ = (version, object);
     }
@@ -162,19 +162,19 @@ pub trait Kind: Send + Sync + 'static {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    /// Whether what [`Kind::review`] says about this write hangs on other objects as they are: no other such write of the
-    /// same server is then reviewed until this one is stored. Two writers who each are right alone could be wrong
+    /// Whether the outcome of [`Kind::review`] for this write depends on the state of other objects: no other such write of
+    /// the same server is then reviewed until this one is stored. Two writes that are each valid alone may be invalid
     /// together.
     fn exclusive(&self, call: &Call<'_>) -> bool {
         let _ = call;
         false
     }
 
-    /// Whether the write raises `metadata.generation`; asked for writes of the object itself (not of `status`)
-    /// and for other parts. The default: anything outside `metadata` and `status` differs. That a deletion
-    /// begins raises it always.
+    /// Whether the write raises `metadata.generation`; called for writes of the object itself (not of `status`)
+    /// and for other parts. The default: anything outside `metadata` and `status` differs. A deletion
+    /// that begins always raises it.
     ///
-    /// May take away what asks for it: an operation annotation that is used up by the raise.
+    /// May remove what triggers it: an operation annotation that is used up by it.
     fn changes_generation(&self, call: &Call<'_>, object: &mut Value, old: &Value) -> bool {
         let _ = call;
         spec_differs(object, old)
@@ -191,8 +191,8 @@ pub trait Kind: Send + Sync + 'static {
         None
     }
 
-    /// The cells of a row under [`Kind::columns`], after NAME, where paths cannot tell them; `object` is in
-    /// `version`. Texts, numbers, truth values; for a column of type `date` the time in RFC 3339. `None`: the paths do.
+    /// The cells of a row under [`Kind::columns`], after NAME, where paths are not enough; `object` is in
+    /// `version`. Texts, numbers, booleans; for a column of type `date` the time in RFC 3339. `None`: the paths are used.
     fn cells(&self, version: &str, object: &Value) -> Option<Vec<Value>> {
         let _ = (version, object);
         None
@@ -224,18 +224,18 @@ pub trait Kind: Send + Sync + 'static {
         None
     }
 
-    /// Finalizers that the kind wants on every new object (`gardener` on a Project).
+    /// Finalizers of every new object of the kind (`gardener` on a Project).
     fn initial_finalizers(&self) -> &[&'static str] {
         &[]
     }
 
-    /// What the names of annotations begin with that are written with the status, beside it: writes of the subresource
-    /// `status` change these and no other metadata. None by default.
+    /// The prefix of annotations that belong to the status: writes of the subresource `status` change these and no other
+    /// metadata. None by default.
     fn annotations_of_status(&self) -> Option<&str> {
         None
     }
 
-    /// What the kind has to say about writes of built-in kinds (a Project about its Namespace).
+    /// What the kind validates on writes of built-in kinds (a Project on those of its Namespace).
     fn guards(&self) -> Vec<Arc<dyn Guard>> {
         Vec::new()
     }

@@ -86,7 +86,7 @@ pub(crate) fn generated_name(base: &str, suffix: &str) -> String {
 }
 
 /// Drops empty maps and lists that Go would not print, and fields that no longer mean anything. An empty list of managed
-/// fields stays: it is the wish to forget them.
+/// fields stays: it requests that they are reset.
 pub(crate) fn tidy(metadata: &mut Map<String, Value>) {
     metadata.remove("selfLink");
     if metadata.get("managedFields").is_some_and(Value::is_null) {
@@ -103,7 +103,7 @@ pub(crate) fn tidy(metadata: &mut Map<String, Value>) {
             metadata.remove(field);
         }
     }
-    // What Go does not print because it is nothing.
+    // Go does not print zero.
     if metadata
         .get("generation")
         .is_some_and(|number| number.as_i64() == Some(0))
@@ -211,7 +211,7 @@ fn in_order(owner: &Value) -> String {
     format!("{{{}}}", shown.collect::<Vec<_>>().join(","))
 }
 
-/// What is said of finalizers that are new, and whose names others might use as well. Custom resources may have them.
+/// Warnings of new finalizers of a custom resource whose names have no domain, so that others may use them as well.
 pub(crate) fn finalizer_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
     let had = old.map(finalizers).unwrap_or_default();
     let mut new = finalizers(object);

@@ -29,7 +29,7 @@ pub trait Objects: Send + Sync {
     ) -> BoxFuture<'a, Result<Vec<Arc<Value>>, Status>>;
 
     /// The first object of a resource in all namespaces, in order of namespace and name, for whose texts `test` is true. A
-    /// server reads each state of an object once, however often it is asked; this one lists and reads all.
+    /// server extracts the texts of each state of an object once; this default lists and reads all objects each time.
     fn find<'a>(
         &'a self,
         group: &'a str,
@@ -64,10 +64,10 @@ pub trait Objects: Send + Sync {
     ) -> BoxFuture<'a, Result<bool, Status>>;
 }
 
-/// A few texts of every object of a resource, by which one is searched for among many.
+/// A few texts of every object of a resource, to search by.
 #[derive(Clone, Copy, Debug)]
 pub struct Extract {
-    /// Tells it from all others of the same resource.
+    /// Unique among the extracts of a resource.
     pub name: &'static str,
     /// Reads the texts out of an object; depends on nothing else.
     pub read: fn(&Value) -> Vec<String>,

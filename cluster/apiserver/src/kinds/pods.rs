@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// How long a pod gets that says nothing.
+/// The grace period of a pod that has none of its own.
 const GRACE_DEFAULT_SECONDS: i64 = 30;
 
 /// Seconds between the request to delete a pod and its forced end: none when no node holds it or it has ended
@@ -19,7 +19,7 @@ pub(crate) fn grace_seconds(pod: &Value, requested: Option<i64>) -> i64 {
     let own = pod
         .pointer("/spec/terminationGracePeriodSeconds")
         .and_then(Value::as_i64);
-    // Less than no time is a second (pkg/registry/core/pod/strategy.go, CheckGracefulDelete).
+    // A negative period is one second (pkg/registry/core/pod/strategy.go, CheckGracefulDelete).
     match requested.or(own).unwrap_or(GRACE_DEFAULT_SECONDS) {
         ..0 => 1,
         seconds => seconds,

@@ -45,7 +45,7 @@ const CUSTOM_VERBS: [&str; 8] = [
     "watch",
 ];
 
-/// What the server itself does beyond what [`Kind`] says.
+/// Which kinds the server treats otherwise than by their [`Kind`] alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Ordinary,
@@ -68,7 +68,7 @@ pub(crate) struct Life {
     /// Set before `gone`.
     gone_at: OnceLock<Revision>,
     cleaned_up: AtomicBool,
-    /// No object of the kind may be made any more.
+    /// No object of the kind may be created any more.
     closing: AtomicBool,
 }
 
@@ -81,7 +81,7 @@ impl Life {
     }
 
     fn end(&self, at: Revision) {
-        // Whoever came first was as right: no object of this kind is written after either.
+        // The first call counts: no object of this kind is written after either revision.
         let _ = self.gone_at.set(at);
         self.gone.cancel();
     }
@@ -90,7 +90,7 @@ impl Life {
         self.gone.cancelled().await;
     }
 
-    /// Whether what was written then is no longer this kind's.
+    /// Whether a write at that revision is no longer this kind's.
     pub(crate) fn is_over_at(&self, revision: Revision) -> bool {
         self.gone_at.get().is_some_and(|at| revision > *at)
     }
@@ -122,9 +122,9 @@ pub(crate) struct Served {
     pub(crate) life: Arc<Life>,
     /// The revision at which the kind got the fields it has: what was stored before may have others.
     pub(crate) as_of: Revision,
-    /// The kind, when a definition has made it.
+    /// The kind, if it comes from a definition.
     pub(crate) custom: Option<Arc<CustomKind>>,
-    /// What those who watch it share.
+    /// Shared by the watches of the kind.
     pub(crate) event_caches: EventCaches,
 }
 
@@ -162,7 +162,7 @@ impl Served {
         }
     }
 
-    /// The same kind, when all that was stored before a revision may have another form.
+    /// The same kind, where all that was stored before a revision may have another format.
     pub(crate) fn since(self, as_of: Revision) -> Self {
         Self { as_of, ..self }
     }
@@ -205,13 +205,13 @@ impl Served {
             Role::Custom => CUSTOM_VERBS,
             _ => VERBS,
         };
-        // Of a kind that goes nothing is made or changed any more.
+        // Objects of a kind that is being deleted are not created or changed any more.
         let closing = self.life.is_closing();
         let open = |verb: &&str| !closing || !matches!(*verb, "create" | "patch" | "update");
         all.into_iter().filter(supported).filter(open).collect()
     }
 
-    /// The webhook that turns its versions into each other, where there is one.
+    /// The webhook that converts between its versions, where there is one.
     pub(crate) fn converter(&self) -> Option<&Converter> {
         self.custom.as_deref()?.converter()
     }
@@ -250,8 +250,8 @@ impl Kinds {
         self.groups.get(group)?.get(plural)
     }
 
-    /// What is said of a path that leads nowhere: groups that the server was built with know their resources, all other
-    /// paths belong to no one.
+    /// The 404 for a path that leads nowhere: a `Status` in groups that the server was built with, for all other paths a line
+    /// of text.
     pub(crate) fn nowhere(&self, group: &str) -> Status {
         let kinds = self.groups.get(group);
         let built_in = kinds.is_some_and(|kinds| kinds.values().any(|served| served.role != Role::Custom));
@@ -272,7 +272,7 @@ impl Kinds {
         if self.without_reviews { &[] } else { &Review::ALL }
     }
 
-    /// The review that a path means.
+    /// The review at a path.
     pub(crate) fn find_review(&self, target: &Target) -> Option<Review> {
         let fits = |review: &Review| {
             review.group() == target.group && target.version == "v1" && review.resource() == target.resource

@@ -1,5 +1,5 @@
 //! From stored entries to bytes for the client: the client's version, metadata alone, lists. It parses an object
-//! only where a conversion asks for it.
+//! only where a conversion needs it.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use cluster_store::{Entry, Object, Revision};
@@ -44,7 +44,7 @@ fn shown_otherwise(served: &Served, version: &str, object: &Object, revision: Re
             Ok(out.freeze())
         }
         _ => Ok(Bytes::from(
-            served.kind.convert(object.value(revision), version)?.to_string(),
+            served.kind.convert(shown(object, revision), version)?.to_string(),
         )),
     }
 }
@@ -64,12 +64,12 @@ fn is_shown_as_stored(served: &Served, version: &str, object: &Object, revision:
     }
 }
 
-/// Whether the object was stored before the kind was what it is now.
+/// Whether the object was stored before the kind got the fields it has.
 fn is_older(served: &Served, revision: Revision) -> bool {
     revision < served.as_of && revision.0 > 0
 }
 
-/// A custom resource may be stored in a version that was once to be stored; it says which.
+/// A custom resource may be stored in a former storage version, which its bytes name.
 fn of_custom(
     served: &Served,
     custom: &CustomKind,
@@ -88,13 +88,19 @@ fn of_custom(
         out.put_slice(&bytes[stored.len()..]);
         return Ok(out.freeze());
     }
+    let value = shown(object, revision);
+    Ok(Bytes::from(in_version(served, version, value, revision)?.to_string()))
+}
+
+/// As [`rendered`], as a value.
+fn shown(object: &Object, revision: Revision) -> Value {
     let mut value = object.value(revision);
     if revision.0 == 0
         && let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut)
     {
         metadata.remove("resourceVersion");
     }
-    Ok(Bytes::from(in_version(served, version, value, revision)?.to_string()))
+    value
 }
 
 /// Revision 0 stands for an object that was never stored (a dry run): it shows no resourceVersion.
@@ -114,7 +120,7 @@ pub(crate) fn value(served: &Served, version: &str, entry: &Entry) -> Result<Val
 fn in_version(served: &Served, version: &str, mut value: Value, revision: Revision) -> Result<Value, Status> {
     let stored = served.custom.as_ref().and_then(|custom| custom.version_of(&value));
     let stored = stored.unwrap_or_else(|| served.storage_version.clone());
-    // What a webhook has converted is as it should be.
+    // Objects from a webhook are up to date.
     if revision < served.as_of && served.converter().is_none() {
         served.kind.refresh(&stored, &mut value);
     }

@@ -47,7 +47,7 @@ pub struct Version {
     pub served: bool,
     /// Whether it is the hub, in which objects are stored.
     pub storage: bool,
-    /// The `Warning` header for those who use it.
+    /// The `Warning` header for clients that use it.
     pub deprecation_warning: Option<String>,
 }
 
@@ -67,7 +67,7 @@ pub struct Subresource {
 /// What a subresource does.
 #[derive(Clone)]
 pub enum Form {
-    /// GET, PUT and PATCH of the whole object, of which only a part is taken.
+    /// GET, PUT and PATCH of the whole object, of which only a part is written.
     Part,
     /// GET, PUT and PATCH of an `autoscaling/v1` Scale over the object.
     Scale(ScalePaths),
@@ -283,7 +283,7 @@ impl ResourceInfo {
             .find(|subresource| subresource.name == name)
     }
 
-    /// Whether status is written apart in a version.
+    /// Whether a version has the subresource `status`.
     pub fn has_status(&self, version: &str) -> bool {
         self.find_subresource("status", version).is_some()
     }
@@ -332,16 +332,16 @@ impl Proxied {
     }
 }
 
-/// What is wanted of a pod's node.
+/// What a pod's node is requested to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connect {
-    /// What a container said.
+    /// Return the output of a container.
     Log,
-    /// A program in a container.
+    /// Run a program in a container.
     Exec,
-    /// The one that runs there.
+    /// Connect to the program that runs there.
     Attach,
-    /// A port of the pod.
+    /// Forward a port of the pod.
     PortForward,
 }
 

@@ -11,7 +11,7 @@ use crate::kinds::kind::Call;
 
 pub(crate) const GROUP: &str = "certificates.k8s.io";
 
-/// What is asked for must be a signing request in PEM, signed by the key that it is about.
+/// `spec.request` must be a signing request in PEM, signed by the key that it is about.
 pub(crate) fn validate(object: &Value) -> Vec<FieldError> {
     let encoded = object
         .pointer("/spec/request")

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::kinds::kind::Call;
 use crate::kinds::metadata;
 
-/// Keeps pods from a node of which no one has said yet that it is ready.
+/// Keeps pods from a node that has not been reported ready yet.
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 /// The label by which a Job knows its pods, and what it was called once.
 const JOB_UID: [&str; 2] = ["batch.kubernetes.io/controller-uid", "controller-uid"];
@@ -35,13 +35,13 @@ pub(crate) fn prepare(group: &str, kind: &str, call: &Call<'_>, object: &mut Val
     }
 }
 
-/// Whether a new object of the kind keeps the status it comes with: nodes alone, which say by it what they are.
+/// Whether a new object of the kind keeps the status it comes with: nodes alone, which describe themselves in it.
 pub(crate) fn keeps_status(group: &str, plural: &str) -> bool {
     (group, plural) == ("", "nodes")
 }
 
-/// Whether a new object's metadata are looked at only if nothing else is wrong: of all kinds, this one's own validation does
-/// not ask for them (kubernetes/kubernetes v1.35 pkg/apis/policy/validation/validation.go, and after it
+/// Whether a new object's metadata are validated only if nothing else is wrong: of all kinds, this one's own validation does
+/// not include them (kubernetes/kubernetes v1.35 pkg/apis/policy/validation/validation.go, and after it
 /// staging/src/k8s.io/apiserver/pkg/registry/rest/create.go).
 pub(crate) fn validates_metadata_last(group: &str, kind: &str) -> bool {
     (group, kind) == ("policy", "PodDisruptionBudget")
@@ -55,7 +55,7 @@ pub(crate) fn finalizers(group: &str, kind: &str) -> &'static [&'static str] {
     }
 }
 
-/// Whether the pods of a deleted object stay unless the client says otherwise, and the warning of that.
+/// Whether the pods of a deleted object stay unless the client requests otherwise, and the warning about it.
 pub(crate) fn orphans(group: &str, kind: &str) -> Option<&'static str> {
     match (group, kind) {
         ("batch", "Job") => Some(
@@ -101,7 +101,7 @@ fn select_by_uid(job: &mut Value) {
         metadata::text(job, "name").to_owned(),
         metadata::text(job, "uid").to_owned(),
     );
-    // Until now the Job's labels are those of its template where it has none of its own, and so they are afterwards.
+    // A Job without labels of its own has those of its template, before and after this.
     let shared = job.pointer("/metadata/labels").cloned().unwrap_or_default();
     let before = job
         .pointer("/spec/template/metadata/labels")

@@ -1,5 +1,5 @@
 //! What a client sent, made fit for the kind: the right group, version and kind; unknown fields dropped and
-//! reported as `fieldValidation` asks; defaults filled in. It stores nothing.
+//! reported as `fieldValidation` requests; defaults filled in. It stores nothing.
 
 use base_yaml::go::json_kind;
 use cluster_fields::{FieldError, FieldErrorKind};
@@ -16,10 +16,10 @@ use crate::wire::negotiation::go_package;
 use crate::wire::query::FieldValidation;
 use crate::wire::status::Status;
 
-/// Strict errors and type errors shown in one text; more help no one.
+/// Strict errors and type errors shown in one text; more would not help.
 pub(crate) const SHOWN_MAX: usize = 10;
 
-/// What a number should have been that has too many bits for its field.
+/// The type that the error for a number with too many bits for its field names.
 const OVERFLOWN: &str = "int32";
 
 /// How much of a body that cannot be read is shown.
@@ -96,7 +96,7 @@ pub(crate) fn accept(
     validation: FieldValidation,
     source: Source<'_>,
 ) -> Result<Incoming, Status> {
-    // Go reads nothing into its types by leaving them as they are.
+    // Go reads `null` into its types by leaving them empty.
     if object.is_null() && source == Source::Body && context.served.role != Role::Custom {
         object = Value::Object(serde_json::Map::new());
     }
@@ -108,7 +108,7 @@ pub(crate) fn accept(
     if context.served.role == Role::Custom {
         check_readable(context, schema.as_ref(), &object, (source, validation))?;
     }
-    // A refusal shows what the patch has made of it.
+    // A refusal shows the object as it was patched.
     let mut whole = None;
     if let Some(schema) = schema.as_ref().filter(|schema| schema.is_of_go())
         && matches!(source, Source::Merged(_) | Source::Operated(_))
@@ -175,7 +175,7 @@ fn replaced(object: &Value, source: Source<'_>) -> Option<Value> {
     (matches!(source, Source::Operated(_)) && is_bare()).then(|| object.clone())
 }
 
-/// Puts in what was left out.
+/// Fills in defaults.
 fn complete(
     context: &Context,
     schema: Option<&cluster_schema::Schema>,
@@ -203,12 +203,12 @@ fn complete(
     Ok(())
 }
 
-/// An object that is small, but not what its schema makes of it.
+/// 413 for an object that is small without its defaults, but not with them.
 fn too_many(error: TooManyDefaults) -> Status {
     Status::too_large(DEFAULTS_BYTES_MAX).led_by(&format!("{error}: "))
 }
 
-/// What is said of what no one knows: warnings, or a refusal that shows the object.
+/// Unknown and duplicate fields as warnings, or as a refusal that shows the object.
 fn strictly(
     context: &Context,
     problems: Vec<String>,
@@ -227,7 +227,7 @@ fn strictly(
     }
 }
 
-/// What is applied, as this version of its kind spells it, without defaults: those belong to no one.
+/// What is applied, as this version of its kind spells it, without defaults: those have no owner.
 pub(crate) fn check_applied(context: &Context, mut object: Value) -> Result<Value, Status> {
     check_applied_type(context, &object)?;
     context.served.kind.accept(context.version(), &mut object);
@@ -259,7 +259,7 @@ fn refuse(context: &Context, source: Source<'_>, object: &Value, why: &str) -> S
     }
 }
 
-/// An object that a patch has made of one that Go has printed.
+/// A patched object as kube-apiserver prints it.
 fn printed(context: &Context, object: &Value, apart: &Value) -> String {
     match context.served.kind.schema(context.version()) {
         Some(schema) => schema.print_patched(object, apart),
@@ -281,7 +281,7 @@ fn no_object(context: &Context, value: &Value, source: Source<'_>) -> Status {
     }
 }
 
-/// A custom resource has to say its kind, and must have metadata that Go's types can read.
+/// A custom resource must name its kind, and have metadata that Go's types can read.
 fn check_readable(
     context: &Context,
     schema: Option<&cluster_schema::Schema>,
@@ -301,8 +301,8 @@ fn check_readable(
     why.map_or(Ok(()), |why| Err(refuse(context, source, object, &why)))
 }
 
-/// Sets apiVersion and kind where they are missing; anything else than what the path says is refused. A custom resource
-/// has to say both.
+/// Sets apiVersion and kind where they are missing; what differs from the path is refused. A custom resource must have
+/// both.
 fn check_type(context: &Context, object: &mut Value, source: Source<'_>) -> Result<(), Status> {
     let info = context.served.info();
     let api_version = info.api_version(context.version());
@@ -331,7 +331,7 @@ fn check_type(context: &Context, object: &mut Value, source: Source<'_>) -> Resu
     Ok(())
 }
 
-/// Of a custom resource in a version that its kind does not have, nothing is known but what all objects have.
+/// The unknown fields of a custom resource in a version that its kind does not have: all but those that every object has.
 fn unknown_in_version(context: &Context, object: &Value) -> Vec<String> {
     let info = context.served.info();
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
@@ -344,7 +344,7 @@ fn unknown_in_version(context: &Context, object: &Value) -> Vec<String> {
     unknown.map(|field| format!("unknown field \"{field}\"")).collect()
 }
 
-/// No patch makes a custom resource another one.
+/// Refuses a patch that changes version or kind of a custom resource.
 fn check_custom_patch(context: &Context, object: &Value, api_version: &str) -> Result<(), Status> {
     let info = context.served.info();
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
@@ -371,7 +371,7 @@ fn check_custom_patch(context: &Context, object: &Value, api_version: &str) -> R
     }
 }
 
-/// A custom resource of another kind than the path's. An update is asked first for the version it replaces.
+/// The refusal of a custom resource of another kind than the path's. An update must first name the version it replaces.
 fn another_kind(context: &Context, object: &Value, kind: &str) -> Status {
     let info = context.served.info();
     let updates = context.target.name.is_some();
@@ -382,7 +382,7 @@ fn another_kind(context: &Context, object: &Value, kind: &str) -> Status {
     Status::invalid(&info.group, kind, metadata::text(object, "name"), &[error])
 }
 
-/// Says that a body or a patch makes it another kind: one that is known cannot be converted, others are not known.
+/// The refusal of a body or a patch of another type: one that is known cannot be converted, others are not known.
 fn of_another_type(context: &Context, object: &Value, source: Source<'_>, (version, kind): (&str, &str)) -> Status {
     if version.matches('/').count() > 1 {
         let why = format!("unexpected GroupVersion string: {version}");
@@ -409,7 +409,7 @@ fn of_another_type(context: &Context, object: &Value, source: Source<'_>, (versi
     refuse(context, source, object, &why)
 }
 
-/// What is applied has to say what it is.
+/// What is applied must name its version and kind.
 fn check_applied_type(context: &Context, object: &Value) -> Result<(), Status> {
     let info = context.served.info();
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
@@ -458,11 +458,11 @@ fn check_leaf_types(
     why.map_or(Ok(()), |why| Err(refuse(context, source, object, &why)))
 }
 
-/// The fields whose value has another JSON type, each described by `tell` from its path and the types found and wanted.
+/// The fields whose value has another JSON type, each described by `describe` from its path and the types found and wanted.
 fn wrong_types(
     schema: &cluster_schema::Schema,
     object: &Value,
-    tell: impl Fn(&str, &str, &str) -> String,
+    describe: impl Fn(&str, &str, &str) -> String,
 ) -> Option<String> {
     let errors = schema.validate(object, None);
     let wrong = errors
@@ -476,7 +476,7 @@ fn wrong_types(
             }
             // The value itself may be a secret.
             let found = error.value.as_ref().and_then(Value::as_str).unwrap_or("value");
-            tell(&error.path, found, error.wanted.as_deref().unwrap_or(&error.detail))
+            describe(&error.path, found, error.wanted.as_deref().unwrap_or(&error.detail))
         })
         .collect();
     (!wrong.is_empty()).then(|| wrong.join(", "))

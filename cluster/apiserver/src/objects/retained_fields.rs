@@ -46,8 +46,8 @@ fn keep_metadata(object: &mut Value, old: &Value) -> Result<(), Status> {
     Ok(())
 }
 
-/// Writes of `status` keep all but the status and the annotations that belong to it, writes of the object keep the status; those of ephemeral containers keep all
-/// but these.
+/// Writes of `status` keep all but the status and the annotations that belong to it, writes of the object keep the status;
+/// those of ephemeral containers keep all but these.
 fn keep_other_parts(context: &Context, object: &mut Value, old: &Value) -> Result<(), Status> {
     let has_status = context.has_status();
     match context.subresource() {
@@ -99,11 +99,11 @@ fn put_annotations(object: &mut Value, prefix: &str, given: Map<String, Value>) 
     Ok(())
 }
 
-/// The stored object with one part, and what is known of who owns what, from another.
+/// The stored object with one part and the managed fields of another.
 fn keep_all_but(object: &mut Value, old: &Value, path: &[&str]) -> Result<(), Status> {
     let managed = object.pointer("/metadata/managedFields").cloned();
     let part = path.iter().try_fold(&*object, |value, field| value.get(field)).cloned();
-    // A client names by it the object that it means; that another one is there is refused with the other errors.
+    // A client names by it the object that it means; a mismatch is refused with the other errors.
     let uid = object.pointer("/metadata/uid").cloned();
     let mut whole = old.clone();
     if let [above @ .., last] = path

@@ -95,7 +95,7 @@ fn selector_text(selector: &Value) -> Option<String> {
     Some(parts.join(","))
 }
 
-/// The number a Scale asks for; 0 when it says nothing, as upstream. Errors: it is no Scale, or says something else.
+/// The replicas in a Scale; 0 when there are none, as upstream. Errors: it is no Scale, or has no number there.
 pub(crate) fn replicas_of(scale: &Value) -> Result<i32, Status> {
     let refuse = |why: String| Err(Status::bad_request(why));
     if !scale.is_object() {

@@ -3,13 +3,13 @@
 use cluster_schema::Schema;
 use serde_json::{Map, Value};
 
-/// Whether an object does not say its version.
+/// Whether an object has no version.
 pub(crate) fn is_unversioned(object: &Value) -> bool {
     let version = object.get("apiVersion").and_then(Value::as_str);
     version.unwrap_or_default().is_empty()
 }
 
-/// Reads an object as kube-apiserver does where no version is said, by its internal type: what stands in metadata elsewhere
+/// Reads an object as kube-apiserver does where there is no version, by its internal type: what stands in metadata elsewhere
 /// stands beside kind there, and no other field has the name that a client gives it. Those are returned as unknown
 /// (kubernetes/kubernetes v1.35 `pkg/apis/*/types.go`, read by apimachinery `pkg/runtime/serializer/json`).
 pub(crate) fn read(schema: &Schema, object: &mut Value) -> Vec<String> {

@@ -1,5 +1,5 @@
-//! A request on its way to a server behind this one, and the answer back. What names a user is this server's to say: whatever
-//! the client sent of that stays here, its credentials too.
+//! Sends a request on to a server behind this one, and its response back. This server names the user: identity headers and
+//! credentials of the client are not sent on.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go,
 //! apimachinery v0.35 pkg/util/proxy)
 
@@ -16,7 +16,7 @@ use kube::client::Body;
 use tokio::time::timeout;
 
 use crate::configuration::aggregation::Route;
-use crate::relay::headers::{for_who_answers, without_connection};
+use crate::relay::headers::{remove_hop_by_hop, without_identity};
 use crate::relay::upgrade::spliced;
 use crate::state::server_state::ServerState;
 use crate::wire::answer::Answer;
@@ -24,10 +24,10 @@ use crate::wire::percent::decode_percent;
 use crate::wire::query::encoded;
 use crate::wire::status::Status;
 
-/// How long the head of an answer is waited for, but for watches.
+/// How long the head of a response may take, except for watches.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
-/// The user of requests for descriptions.
-const DESCRIBER: &str = "system:aggregator";
+/// The user of requests for OpenAPI documents.
+const OPENAPI_USER: &str = "system:aggregator";
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -47,10 +47,10 @@ pub(crate) async fn pass(
     if route.backend.address(&server.network).await.is_err() {
         return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, "service unavailable"));
     }
-    let describer = User::new(DESCRIBER, &[]);
-    // Descriptions are the same for everybody.
+    let openapi_user = User::new(OPENAPI_USER, &[]);
+    // OpenAPI documents are the same for all users.
     let user = match parts.uri.path().starts_with("/openapi/") {
-        true => &describer,
+        true => &openapi_user,
         false => user,
     };
     let upgrade = requests_upgrade(&parts.headers);
@@ -64,11 +64,11 @@ pub(crate) async fn pass(
     *request.uri_mut() = target(parts).parse().map_err(Status::internal)?;
     *request.headers_mut() = match headers {
         Ok(headers) => headers,
-        // Without them the request would be this server's own.
+        // Without them the request would run as this server.
         Err(name) => return Ok(unnameable(&name)),
     };
     if upgrade {
-        return become_something_else(server, route, parts, request).await;
+        return pass_upgrade(server, route, parts, request).await;
     }
     let sent = route.backend.send(&server.network, request);
     let response = tokio::select! {
@@ -94,7 +94,7 @@ pub(crate) async fn pass(
         }
         Ok(response) => {
             let (mut parts, body) = response.into_parts();
-            without_connection(&mut parts.headers);
+            remove_hop_by_hop(&mut parts.headers);
             let uncached = HeaderValue::from_static("no-cache, private");
             parts.headers.append(header::CACHE_CONTROL, uncached);
             Answer::passed(Response::from_parts(parts, body.map_err(Into::into).boxed_unsync()))
@@ -102,14 +102,14 @@ pub(crate) async fn pass(
     })
 }
 
-/// Sends a request for an upgrade on; where the other server agrees, bytes go to and fro from then on.
-async fn become_something_else(
+/// Sends an upgrade request on. If the other server agrees, bytes are then copied in both directions.
+async fn pass_upgrade(
     server: &Arc<ServerState>,
     route: &Route,
     parts: &Parts,
     request: Request<Body>,
 ) -> Result<Answer, Status> {
-    let permit = server.carried.one_more()?;
+    let permit = server.relay_limit.acquire()?;
     let sent = async { timeout(HEAD_TIMEOUT, route.backend.upgrade(&server.network, request)).await };
     let Some(sent) = server.stop.run_until_cancelled(sent).await else {
         return Err(Status::unavailable("the server is shutting down").retry_after(1));
@@ -120,9 +120,9 @@ async fn become_something_else(
     Ok(answer.unwrap_or_else(|why| refusal(StatusCode::SERVICE_UNAVAILABLE, &why)))
 }
 
-/// What goes with a request for an upgrade: all that is said of the connection is meant for the other server.
+/// The headers of an upgrade request: those about the connection are meant for the other server.
 fn for_upgrade(parts: &Parts, user: &User) -> Result<HeaderMap, String> {
-    let mut headers = for_who_answers(parts);
+    let mut headers = without_identity(parts);
     headers.remove(header::HOST);
     name_user(&mut headers, user)?;
     Ok(headers)
@@ -133,25 +133,25 @@ fn unnameable(header: &str) -> Answer {
     refusal(StatusCode::SERVICE_UNAVAILABLE, &why)
 }
 
-/// A line of text, as Go's servers refuse.
+/// A refusal as a line of text, as Go's servers write it.
 fn refusal(code: StatusCode, why: &str) -> Answer {
     Answer::text(code, format!("{why}\n")).unsniffed()
 }
 
-/// What goes with a request that is sent on. Errors: the header that cannot hold what the user is called.
+/// The headers of a request that is sent on. Errors: the header that cannot hold the name of the user or a group.
 fn headers(parts: &Parts, user: &User) -> Result<HeaderMap, String> {
-    let mut headers = for_who_answers(parts);
-    without_connection(&mut headers);
+    let mut headers = without_identity(parts);
+    remove_hop_by_hop(&mut headers);
     headers.remove(header::HOST);
     name_user(&mut headers, user)?;
     let host = parts.headers.get(header::HOST).cloned();
     let uri = HeaderValue::from_str(parts.uri.path()).ok();
-    let identity = [
+    let forwarded = [
         (FORWARDED_URI, uri),
         (FORWARDED_HOST, host),
         (FORWARDED_PROTO, Some(HeaderValue::from_static("https"))),
     ];
-    for (name, value) in identity {
+    for (name, value) in forwarded {
         if let Some(value) = value {
             headers.insert(name, value);
         }
@@ -159,7 +159,7 @@ fn headers(parts: &Parts, user: &User) -> Result<HeaderMap, String> {
     Ok(headers)
 }
 
-/// Says who the user is. Errors: the header that cannot hold it.
+/// Adds the headers that name the user. Errors: the header that cannot hold its value.
 fn name_user(headers: &mut HeaderMap, user: &User) -> Result<(), String> {
     for (name, value) in identity_headers(user) {
         match (
@@ -181,7 +181,7 @@ fn target(parts: &Parts) -> String {
     }
 }
 
-/// A query as Go writes it again: by key, and encoded in one way.
+/// A query as Go encodes it: sorted by key.
 fn in_order(query: &str) -> String {
     let mut pairs: Vec<(String, String)> = query
         .split('&')

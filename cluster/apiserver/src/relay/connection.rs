@@ -1,4 +1,4 @@
-//! A connection to where a request is carried that is not in this process.
+//! Opens connections for forwarded requests to places that are not in this process.
 
 use std::sync::Arc;
 

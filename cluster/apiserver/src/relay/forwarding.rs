@@ -1,5 +1,6 @@
-//! A request on its way to what runs in the cluster, and the answer back: as it came, but for places and pages that lead past
-//! this server otherwise. (kubernetes/kubernetes v1.35 staging/src/k8s.io/apimachinery/pkg/util/proxy/{upgradeaware,transport}.go)
+//! Forwards a request to what runs in the cluster, and its response back: unchanged, except that URLs which would lead past
+//! this server are rewritten.
+//! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apimachinery/pkg/util/proxy/{upgradeaware,transport}.go)
 
 use std::sync::Arc;
 
@@ -11,9 +12,9 @@ use kube::client::Body;
 use crate::connections::dial;
 use crate::relay::connection::open_to;
 use crate::relay::forwarded_request::Forwarded;
-use crate::relay::headers::{add_client, for_who_answers, host, without_connection};
+use crate::relay::headers::{add_client, host, remove_hop_by_hop, without_identity};
 use crate::relay::proxy_target::{Place, Way};
-use crate::relay::rewriting::Moved;
+use crate::relay::rewriting::UrlRewriter;
 use crate::relay::{html_links, upgrade};
 use crate::state::server_state::ServerState;
 use crate::wire::answer::Answer;
@@ -22,16 +23,16 @@ use crate::wire::percent::{encode_percent, is_unreserved};
 use crate::wire::status::Status;
 
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
-/// Answers say nothing of who else may read them: that they came this way is no reason to.
-const OF_ORIGINS: [HeaderName; 4] = [
+/// Removed from responses: a server target_path this one does not decide which origins may read responses of this server.
+const CORS_HEADERS: [HeaderName; 4] = [
     header::ACCESS_CONTROL_ALLOW_CREDENTIALS,
     header::ACCESS_CONTROL_ALLOW_HEADERS,
     header::ACCESS_CONTROL_ALLOW_METHODS,
     header::ACCESS_CONTROL_ALLOW_ORIGIN,
 ];
 
-/// Carries a request to a place, and the answer back.
-pub(crate) async fn carry(
+/// Forwards a request to a place, and its response back.
+pub(crate) async fn forward(
     server: &Arc<ServerState>,
     place: &Place,
     forwarded: Forwarded<'_>,
@@ -39,39 +40,39 @@ pub(crate) async fn carry(
 ) -> Result<Answer, Status> {
     let shutting_down = || Status::unavailable("the server is shutting down").retry_after(1);
     let parts = forwarded.parts;
-    let permit = server.carried.one_more()?;
+    let permit = server.relay_limit.acquire()?;
     if requests_upgrade(&parts.headers) {
-        // As upstream, which leaves the client's query out here.
+        // As upstream, which drops the client's query here.
         let query = forwarded.query.filter(|_| forwarded.is_of_server);
         let request = request(place, Forwarded { query, ..forwarded }, for_upgrade(parts), body)?;
-        let carried = upgrade::carry(server, place, parts, request, permit);
+        let upgraded = upgrade::forward(server, place, parts, request, permit);
         return server
             .stop
-            .run_until_cancelled(carried)
+            .run_until_cancelled(upgraded)
             .await
             .ok_or_else(shutting_down)?;
     }
-    if forwarded.behind.is_empty() && [Method::GET, Method::HEAD].contains(&parts.method) {
-        return moved_to_root(forwarded);
+    if forwarded.target_path.is_empty() && [Method::GET, Method::HEAD].contains(&parts.method) {
+        return redirect_to_slash(forwarded);
     }
-    let moved = Moved::new(place, forwarded);
-    let mut headers = for_who_answers(parts);
-    without_connection(&mut headers);
+    let rewriter = UrlRewriter::new(place, forwarded);
+    let mut headers = without_identity(parts);
+    remove_hop_by_hop(&mut headers);
     add_client(&mut headers, parts);
-    if let Ok(uri) = HeaderValue::from_bytes(moved.forwarded_uri(&encoded(forwarded.behind)).as_bytes()) {
+    if let Ok(uri) = HeaderValue::from_bytes(rewriter.forwarded_uri(&encoded(forwarded.target_path)).as_bytes()) {
         headers.insert(FORWARDED_URI, uri);
     }
     let request = request(place, forwarded, headers, body)?;
     let sent = server.stop.run_until_cancelled(send(server, place, request));
     let response = sent.await.ok_or_else(shutting_down)?;
     let response = response.map_err(|why| Status::unavailable(format!("error trying to reach service: {why}")))?;
-    let response = answered(response, &moved).await?;
+    let response = for_client(response, &rewriter).await?;
     Ok(Answer::passed(response.map(|body| held(body, permit))))
 }
 
-/// The headers of a request for an upgrade: all that is said of the connection is meant for who answers.
+/// The headers of an upgrade request: those about the connection are meant for the target.
 fn for_upgrade(parts: &Parts) -> HeaderMap {
-    let mut headers = for_who_answers(parts);
+    let mut headers = without_identity(parts);
     add_client(&mut headers, parts);
     headers
 }
@@ -82,12 +83,12 @@ fn request(
     mut headers: HeaderMap,
     body: Body,
 ) -> Result<Request<Body>, Status> {
-    // In this process no server is distinguished by a host.
+    // As upstream, the target gets the host that the client has requested.
     let host = host(forwarded.parts).or_else(|| HeaderValue::from_str(&place.authority()).ok());
     if let Some(host) = host {
         headers.insert(header::HOST, host);
     }
-    let path = match forwarded.behind {
+    let path = match forwarded.target_path {
         "" => "/".to_owned(),
         path => encoded(path),
     };
@@ -105,7 +106,7 @@ fn request(
     Ok(request)
 }
 
-/// Sends a request and waits for the head of the answer. Errors: why there is none.
+/// Sends a request and waits for the head of the response. Errors: why there is none.
 async fn send(server: &ServerState, place: &Place, request: Request<Body>) -> Result<Response<ResponseBody>, String> {
     if let Way::Here(service) = &place.way {
         let answered = answer_apart(service.clone(), request).await;
@@ -114,8 +115,8 @@ async fn send(server: &ServerState, place: &Place, request: Request<Body>) -> Re
     dial::send(open_to(server, place).await?, request).await
 }
 
-/// The path without a slash at its end leads to the one with it, for pages that name what is beside them.
-fn moved_to_root(forwarded: Forwarded<'_>) -> Result<Answer, Status> {
+/// Redirects to the same path with a slash at its end, on which relative links of pages depend.
+fn redirect_to_slash(forwarded: Forwarded<'_>) -> Result<Answer, Status> {
     let query = forwarded.query.map(|query| format!("?{query}")).unwrap_or_default();
     let mut response = Response::new(empty_body());
     *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
@@ -127,11 +128,14 @@ fn moved_to_root(forwarded: Forwarded<'_>) -> Result<Answer, Status> {
     Ok(Answer::passed(response))
 }
 
-/// The answer as the client gets it.
-async fn answered(response: Response<ResponseBody>, moved: &Moved) -> Result<Response<ResponseBody>, Status> {
+/// The response as the client gets it.
+async fn for_client(
+    response: Response<ResponseBody>,
+    rewriter: &UrlRewriter,
+) -> Result<Response<ResponseBody>, Status> {
     let (mut parts, body) = response.into_parts();
-    without_connection(&mut parts.headers);
-    for name in OF_ORIGINS {
+    remove_hop_by_hop(&mut parts.headers);
+    for name in CORS_HEADERS {
         parts.headers.remove(name);
     }
     let mut body = body;
@@ -140,11 +144,11 @@ async fn answered(response: Response<ResponseBody>, moved: &Moved) -> Result<Res
         .get(header::LOCATION)
         .and_then(|place| place.to_str().ok());
     if let Some(place) = place.filter(|place| !place.is_empty()) {
-        if let Ok(place) = HeaderValue::from_str(&moved.rewritten(place)) {
+        if let Ok(place) = HeaderValue::from_str(&rewriter.rewritten(place)) {
             parts.headers.insert(header::LOCATION, place);
         }
     } else if is_html(&parts.headers) {
-        body = html_links::rewritten(&mut parts.headers, body, moved).await?;
+        body = html_links::rewritten(&mut parts.headers, body, rewriter).await?;
     }
     parts
         .headers
@@ -157,7 +161,7 @@ fn is_html(headers: &HeaderMap) -> bool {
     type_.is_some_and(|type_| type_.split(';').next().unwrap_or_default().trim() == "text/html")
 }
 
-/// A path as Go writes it: what a part of a path may hold stays.
+/// A path as Go encodes it.
 fn encoded(path: &str) -> String {
     encode_percent(path, |byte| is_unreserved(byte) || b"$&+,/:;=@".contains(&byte))
 }

@@ -1,13 +1,13 @@
-//! Headers of a request that is carried on, and of the answer to it: what belongs to one connection, and what no other server
-//! may see.
+//! Headers of a forwarded request and of its response: removes those of one connection, and those that no other server may
+//! see.
 
 use cluster_access::PeerAddress;
 use cluster_access::front_proxy::is_identity;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
-/// What belongs to one connection alone (RFC 9110, 7.6.1).
-const OF_CONNECTION: [HeaderName; 8] = [
+/// Hop-by-hop headers (RFC 9110, 7.6.1).
+const HOP_BY_HOP: [HeaderName; 8] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
@@ -19,20 +19,20 @@ const OF_CONNECTION: [HeaderName; 8] = [
 ];
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// The headers without what this server has read itself: credentials, and who the client says to be.
-pub(crate) fn for_who_answers(parts: &Parts) -> HeaderMap {
+/// The headers without those that this server has evaluated itself: credentials, identity and impersonation.
+pub(crate) fn without_identity(parts: &Parts) -> HeaderMap {
     let mut headers = parts.headers.clone();
-    let ours = |name: &HeaderName| {
+    let evaluated = |name: &HeaderName| {
         is_identity(name.as_str()) || name.as_str().starts_with("impersonate-") || *name == header::AUTHORIZATION
     };
-    let gone: Vec<HeaderName> = headers.keys().filter(|name| ours(name)).cloned().collect();
-    for name in gone {
+    let removed: Vec<HeaderName> = headers.keys().filter(|name| evaluated(name)).cloned().collect();
+    for name in removed {
         headers.remove(name);
     }
     headers
 }
 
-/// Adds the client's address to those that the request has passed.
+/// Adds the client's address to `X-Forwarded-For`.
 pub(crate) fn add_client(headers: &mut HeaderMap, parts: &Parts) {
     let Some(PeerAddress(ip)) = parts.extensions.get::<PeerAddress>() else {
         return;
@@ -48,14 +48,14 @@ pub(crate) fn add_client(headers: &mut HeaderMap, parts: &Parts) {
     }
 }
 
-/// What the client calls this server.
+/// The host by which the client addresses this server.
 pub(crate) fn host(parts: &Parts) -> Option<HeaderValue> {
     let authority = || HeaderValue::from_str(parts.uri.authority()?.as_str()).ok();
     parts.headers.get(header::HOST).cloned().or_else(authority)
 }
 
-/// Takes away what belongs to one connection, and what the sender says belongs to it.
-pub(crate) fn without_connection(headers: &mut HeaderMap) {
+/// Removes the hop-by-hop headers, and those that the sender lists in `Connection`.
+pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     let trailers = headers.get_all(header::TE).iter().any(|value| value == "trailers");
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)
@@ -64,11 +64,11 @@ pub(crate) fn without_connection(headers: &mut HeaderMap) {
         .flat_map(|names| names.split(','))
         .filter_map(|name| name.trim().parse().ok())
         .collect();
-    for name in named.iter().chain(&OF_CONNECTION) {
+    for name in named.iter().chain(&HOP_BY_HOP) {
         headers.remove(name);
     }
     headers.remove(header::UPGRADE);
-    // Whether trailers are understood is asked of whoever answers.
+    // The next server may send trailers, too.
     if trailers {
         headers.insert(header::TE, HeaderValue::from_static("trailers"));
     }

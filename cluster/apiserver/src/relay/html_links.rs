@@ -1,4 +1,4 @@
-//! Pages whose links are to lead through this server. Tags are read as far as links need it; all else passes as it came.
+//! Rewrites the links of pages to lead through this server. Tags are parsed as far as links need it; all else is unchanged.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apimachinery/pkg/util/proxy/transport.go, rewriteHTML)
 
 use std::io::{Read, Write};
@@ -12,13 +12,13 @@ use futures::StreamExt;
 use http::{HeaderMap, header};
 use http_body_util::BodyExt;
 
-use crate::relay::rewriting::Moved;
+use crate::relay::rewriting::UrlRewriter;
 use crate::wire::status::Status;
 
-/// Largest page whose links are rewritten, unpacked: pages are held as a whole for it.
+/// Largest page whose links are rewritten, decompressed: the whole page is held in memory.
 const PAGE_BYTES_MAX: usize = 8 << 20;
-/// Elements whose content is text, whatever it looks like.
-const TEXTS: [&str; 10] = [
+/// Elements whose content is never parsed as tags.
+const TEXT_ELEMENTS: [&str; 10] = [
     "iframe",
     "noembed",
     "noframes",
@@ -30,8 +30,8 @@ const TEXTS: [&str; 10] = [
     "textarea",
     "xmp",
 ];
-/// Which attributes of which elements hold places.
-const LINKS: [(&str, &[&str]); 25] = [
+/// The attributes of elements that hold URLs.
+const LINK_ATTRIBUTES: [(&str, &[&str]); 25] = [
     ("a", &["href"]),
     ("applet", &["codebase"]),
     ("area", &["href"]),
@@ -59,42 +59,42 @@ const LINKS: [(&str, &[&str]); 25] = [
     ("video", &["poster", "src"]),
 ];
 
-/// How a page is packed.
+/// How a page is compressed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Packing {
+enum Encoding {
     None,
     Gzip,
     Deflate,
 }
 
-/// The page with its links rewritten; one that is packed in an unknown way as it came.
+/// The page with its links rewritten; one with an unknown content encoding is unchanged.
 ///
 /// # Errors
-/// 503: the page breaks off, or is larger than is held.
+/// 503: the page is incomplete or too large.
 pub(crate) async fn rewritten(
     headers: &mut HeaderMap,
     body: ResponseBody,
-    moved: &Moved,
+    rewriter: &UrlRewriter,
 ) -> Result<ResponseBody, Status> {
-    let packing = match headers.get(header::CONTENT_ENCODING).map(http::HeaderValue::as_bytes) {
-        None | Some(b"") => Packing::None,
-        Some(b"gzip") => Packing::Gzip,
-        Some(b"deflate") => Packing::Deflate,
+    let encoding = match headers.get(header::CONTENT_ENCODING).map(http::HeaderValue::as_bytes) {
+        None | Some(b"") => Encoding::None,
+        Some(b"gzip") => Encoding::Gzip,
+        Some(b"deflate") => Encoding::Deflate,
         Some(_) => return Ok(body),
     };
     let unreadable = |why: String| Status::unavailable(format!("error trying to reach service: {why}"));
     let page = whole(body).await.map_err(unreadable)?;
-    let page = match unpacked(&page, packing) {
+    let page = match decompressed(&page, encoding) {
         Ok(page) => page,
         Err(why) => return Err(unreadable(why)),
     };
-    let page = with_links(&page, |place| moved.rewritten(place));
-    let page = packed(page, packing).map_err(|error| unreadable(error.to_string()))?;
+    let page = with_links(&page, |place| rewriter.rewritten(place));
+    let page = compressed(page, encoding).map_err(|error| unreadable(error.to_string()))?;
     headers.remove(header::CONTENT_LENGTH);
     Ok(full_body(page))
 }
 
-/// All of a page. Errors: it breaks off, or is larger than is held.
+/// All of a page. Errors: it is incomplete or too large.
 async fn whole(body: ResponseBody) -> Result<Bytes, String> {
     let (mut chunks, mut page) = (body.into_data_stream(), BytesMut::new());
     while let Some(chunk) = chunks.next().await {
@@ -106,15 +106,15 @@ async fn whole(body: ResponseBody) -> Result<Bytes, String> {
     Ok(page.freeze())
 }
 
-fn unpacked(page: &Bytes, packing: Packing) -> Result<Bytes, String> {
-    let most = PAGE_BYTES_MAX as u64 + 1;
+fn decompressed(page: &Bytes, encoding: Encoding) -> Result<Bytes, String> {
+    let limit = PAGE_BYTES_MAX as u64 + 1;
     let mut out = Vec::new();
-    let read = match packing {
+    let read = match encoding {
         // A request for the head alone has no page.
-        Packing::None => return Ok(page.clone()),
+        Encoding::None => return Ok(page.clone()),
         _ if page.is_empty() => return Ok(page.clone()),
-        Packing::Gzip => GzDecoder::new(&page[..]).take(most).read_to_end(&mut out),
-        Packing::Deflate => DeflateDecoder::new(&page[..]).take(most).read_to_end(&mut out),
+        Encoding::Gzip => GzDecoder::new(&page[..]).take(limit).read_to_end(&mut out),
+        Encoding::Deflate => DeflateDecoder::new(&page[..]).take(limit).read_to_end(&mut out),
     };
     read.map_err(|error| error.to_string())?;
     if out.len() > PAGE_BYTES_MAX {
@@ -123,24 +123,24 @@ fn unpacked(page: &Bytes, packing: Packing) -> Result<Bytes, String> {
     Ok(out.into())
 }
 
-fn packed(page: Vec<u8>, packing: Packing) -> std::io::Result<Vec<u8>> {
-    match packing {
-        Packing::None => Ok(page),
+fn compressed(page: Vec<u8>, encoding: Encoding) -> std::io::Result<Vec<u8>> {
+    match encoding {
+        Encoding::None => Ok(page),
         _ if page.is_empty() => Ok(page),
-        Packing::Gzip => {
-            let mut pack = GzEncoder::new(Vec::new(), Compression::default());
-            pack.write_all(&page)?;
-            pack.finish()
+        Encoding::Gzip => {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+            encoder.write_all(&page)?;
+            encoder.finish()
         }
-        Packing::Deflate => {
-            let mut pack = DeflateEncoder::new(Vec::new(), Compression::best());
-            pack.write_all(&page)?;
-            pack.finish()
+        Encoding::Deflate => {
+            let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
+            encoder.write_all(&page)?;
+            encoder.finish()
         }
     }
 }
 
-/// A page with its links as `link` says.
+/// A page with each link replaced by the result of `link`.
 fn with_links(page: &[u8], link: impl Fn(&str) -> String) -> Vec<u8> {
     let mut out = Vec::with_capacity(page.len());
     let mut rest = page;
@@ -151,15 +151,15 @@ fn with_links(page: &[u8], link: impl Fn(&str) -> String) -> Vec<u8> {
         if let Some((read, length)) = opens.then(|| Tag::read(tag)).flatten() {
             read.write(&mut out, &link);
             rest = &tag[length..];
-            if !read.closed && TEXTS.contains(&read.name.as_str()) {
-                let (text, behind) = rest.split_at(text_of(rest, &read.name));
+            if !read.closed && TEXT_ELEMENTS.contains(&read.name.as_str()) {
+                let (text, behind) = rest.split_at(text_length(rest, &read.name));
                 out.extend_from_slice(text);
                 rest = behind;
             }
             continue;
         }
         let length = match opens {
-            // A tag without an end is no tag, nor is what follows.
+            // A tag without an end is text, and so is what follows.
             true => tag.len(),
             false if tag.starts_with(b"<!--") => end_of(tag, b"-->"),
             false => 1,
@@ -171,14 +171,14 @@ fn with_links(page: &[u8], link: impl Fn(&str) -> String) -> Vec<u8> {
     out
 }
 
-/// How long it is up to the end of `mark`, or to its own.
+/// The length of the text up to the end of `mark`; all of it without one.
 fn end_of(text: &[u8], mark: &[u8]) -> usize {
     let at = text.windows(mark.len()).position(|part| part == mark);
     at.map_or(text.len(), |at| at + mark.len())
 }
 
-/// How long the text of an element is that holds nothing else.
-fn text_of(rest: &[u8], name: &str) -> usize {
+/// The length of the text up to the end tag of an element.
+fn text_length(rest: &[u8], name: &str) -> usize {
     let end = format!("</{name}");
     let ends = |part: &[u8]| part.eq_ignore_ascii_case(end.as_bytes());
     rest.windows(end.len()).position(ends).unwrap_or(rest.len())
@@ -187,9 +187,9 @@ fn text_of(rest: &[u8], name: &str) -> usize {
 /// A start tag.
 struct Tag {
     name: String,
-    /// Keys and values, as they stand but for quotes.
+    /// Keys and values, without quotes, not unescaped.
     attributes: Vec<(String, String)>,
-    /// Whether it ends itself.
+    /// Whether it is self-closing.
     closed: bool,
 }
 
@@ -225,7 +225,7 @@ impl Tag {
                     _ => word(text, &mut at, b" \t\r\n\x0c>")?,
                 };
             } else if key.is_empty() {
-                // A lone character that belongs to nothing.
+                // A stray character.
                 at += 1;
                 continue;
             }
@@ -236,14 +236,14 @@ impl Tag {
     }
 
     fn write(&self, out: &mut Vec<u8>, link: &impl Fn(&str) -> String) {
-        let links = LINKS
+        let links = LINK_ATTRIBUTES
             .iter()
             .find(|(name, _)| *name == self.name)
             .map_or(&[][..], |(_, keys)| keys);
         out.push(b'<');
         out.extend_from_slice(self.name.as_bytes());
         for (key, value) in &self.attributes {
-            let mut value = plain(value);
+            let mut value = unescaped(value);
             if links.contains(&key.as_str()) {
                 value = link(&value);
             }
@@ -253,7 +253,7 @@ impl Tag {
     }
 }
 
-/// What stands there up to one of the ends, which must come.
+/// The text up to one of `ends`. None: there is none.
 fn word(text: &[u8], at: &mut usize, ends: &[u8]) -> Option<String> {
     let start = *at;
     let length = text.get(start..)?.iter().position(|byte| ends.contains(byte))?;
@@ -267,15 +267,15 @@ fn skip(text: &[u8], at: &mut usize, what: &[u8]) {
     }
 }
 
-/// The characters that a value means. Names of other characters stay as they are written.
-fn plain(value: &str) -> String {
+/// The value with character references decoded; those of unknown names stay.
+fn unescaped(value: &str) -> String {
     let mut out = String::with_capacity(value.len());
     let mut rest = value;
     while let Some(at) = rest.find('&') {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
         let Some(end) = rest.find(';') else { break };
-        match named(&rest[1..end]) {
+        match character(&rest[1..end]) {
             Some(character) => {
                 out.push(character);
                 rest = &rest[end + 1..];
@@ -290,7 +290,7 @@ fn plain(value: &str) -> String {
     out
 }
 
-fn named(name: &str) -> Option<char> {
+fn character(name: &str) -> Option<char> {
     let number = name.strip_prefix('#');
     match name {
         "amp" => Some('&'),
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_breaks_off_passes_as_it_is() {
+    fn a_truncated_page_is_unchanged() {
         for page in [
             "<",
             "<a",
@@ -372,11 +372,18 @@ mod tests {
     }
 
     #[test]
-    fn a_small_page_that_unpacks_to_a_huge_one_is_refused() {
-        let bomb = packed(vec![b'a'; PAGE_BYTES_MAX + 1], Packing::Gzip).unwrap();
+    fn a_small_page_that_decompresses_to_a_huge_one_is_refused() {
+        let bomb = compressed(vec![b'a'; PAGE_BYTES_MAX + 1], Encoding::Gzip).unwrap();
         assert!(bomb.len() < PAGE_BYTES_MAX / 100);
-        assert!(unpacked(&bomb.into(), Packing::Gzip).unwrap_err().contains("more than"));
-        let page = packed(b"<a href=/>".to_vec(), Packing::Deflate).unwrap();
-        assert_eq!(&unpacked(&page.into(), Packing::Deflate).unwrap()[..], b"<a href=/>");
+        assert!(
+            decompressed(&bomb.into(), Encoding::Gzip)
+                .unwrap_err()
+                .contains("more than")
+        );
+        let page = compressed(b"<a href=/>".to_vec(), Encoding::Deflate).unwrap();
+        assert_eq!(
+            &decompressed(&page.into(), Encoding::Deflate).unwrap()[..],
+            b"<a href=/>"
+        );
     }
 }

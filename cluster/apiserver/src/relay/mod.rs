@@ -1,4 +1,4 @@
-//! Requests that others answer: aggregated servers, `proxy` of nodes, pods and services, logs, exec, port forwarding.
+//! Requests that other servers answer: aggregated servers, `proxy` of nodes, pods and services, logs, exec, port forwarding.
 
 pub(crate) mod aggregated;
 pub(crate) mod connection;

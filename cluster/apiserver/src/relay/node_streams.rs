@@ -1,6 +1,6 @@
 //! Subresources of pods that their node answers: the log of a container, exec and attach; and port forwarding, which this server
-//! does itself for pods of its process. It finds the container and the node, asks the node here or its kubelet elsewhere, and hands
-//! on what that says, the client's connection included.
+//! does itself for pods of its process. It finds container and node, forwards the request to the node here or to its kubelet
+//! elsewhere, and passes the response or the connection to the client.
 //! (kubernetes/kubernetes v1.35 pkg/registry/core/pod/strategy.go LogLocation and streamLocation, rest/log.go)
 
 use base_client::{HttpService, ResponseBody, answer_apart, stream_body};
@@ -25,7 +25,7 @@ use crate::wire::path::{RequestInfo, Target};
 use crate::wire::query::{Query, encoded};
 use crate::wire::status::Status;
 
-/// What of a node's refusal is read.
+/// How much of a node's refusal is read.
 const REFUSAL_BYTES_MAX: usize = 10_000;
 const TEXT: &str = "text/plain";
 
@@ -63,27 +63,23 @@ pub(crate) async fn connected(
     }
 }
 
-/// What a container said.
+/// The log of a container.
 pub(crate) async fn log(context: &Context) -> Result<Answer, Status> {
-    let question = log_question(context)?;
+    let query = log_query(context)?;
     let entry = context.current(context.name()).await?;
     let pod = entry.object.value(entry.revision);
     let container = container(&pod, context, context.query.get("container").unwrap_or_default())?;
     let Some(node) = node_of(&pod) else {
-        // No one runs it yet, and so nothing was said.
+        // No node runs it yet, so there is no log.
         return Ok(Answer::typed(StatusCode::NO_CONTENT, TEXT, Bytes::new()));
     };
     let (namespace, name) = (context.namespace().unwrap_or_default(), context.name());
-    let question = if question.is_empty() {
-        question
-    } else {
-        format!("?{question}")
-    };
-    let path = format!("/containerLogs/{namespace}/{name}/{container}{question}");
+    let query = if query.is_empty() { query } else { format!("?{query}") };
+    let path = format!("/containerLogs/{namespace}/{name}/{container}{query}");
     let response = match find(context, node).await? {
         Found::Here(service) => call(service, path).await?,
         Found::Elsewhere(place) => {
-            let permit = context.server.carried.one_more()?;
+            let permit = context.server.relay_limit.acquire()?;
             let response = context
                 .server
                 .network
@@ -98,7 +94,7 @@ pub(crate) async fn log(context: &Context) -> Result<Answer, Status> {
         let code = response.status();
         return Err(refusal(context, code, whole(response.into_body()).await));
     }
-    // Who follows a log is let go when the server stops.
+    // Clients that follow a log are disconnected when the server stops.
     let stop = context.server.stop.clone();
     let chunks = response
         .into_body()
@@ -107,9 +103,9 @@ pub(crate) async fn log(context: &Context) -> Result<Answer, Status> {
     Ok(Answer::stream(TEXT, stream_body(chunks)))
 }
 
-/// A program in a container, or a port of a pod: its node says what becomes of it.
+/// Execs in a container, attaches to it, or forwards ports of a pod, by the pod's node.
 async fn stream(context: &Context, connect: Connect, parts: &Parts, body: Body) -> Result<Answer, Status> {
-    // A WebSocket begins with GET, and is no less than POST (AuthorizePodWebsocketUpgradeCreatePermission, on since 1.35).
+    // A WebSocket begins with GET, and requires the rights of POST (AuthorizePodWebsocketUpgradeCreatePermission, on since 1.35).
     if parts.method == Method::GET {
         context.check_create().await?;
     }
@@ -129,16 +125,16 @@ async fn stream(context: &Context, connect: Connect, parts: &Parts, body: Body) 
     let node = node.ok_or_else(|| Status::bad_request(format!("pod {name} does not have a host assigned")))?;
     match find(context, node).await? {
         Found::Elsewhere(place) => {
-            let question = stream_question(&options);
-            let carried = proxy::to_kubelet(context, place, (&path, &question), parts, body);
-            Ok(carried.await?.warn(warnings))
+            let query = stream_query(&options);
+            let relayed = proxy::to_kubelet(context, place, (&path, &query), parts, body);
+            Ok(relayed.await?.warn(warnings))
         }
         Found::Here(service) => {
             if let (Connect::PortForward, Some(pod)) = (connect, forwarded(context, &pod)) {
-                let permit = context.server.carried.one_more()?;
+                let permit = context.server.relay_limit.acquire()?;
                 return Ok(port_forward::answer(pod, parts, permit)?.warn(warnings));
             }
-            let path = format!("{path}?{}", stream_question(&options));
+            let path = format!("{path}?{}", stream_query(&options));
             let response = proxy::to_node(context, service, &path, parts, body).await?;
             let code = response.status();
             if code == StatusCode::SWITCHING_PROTOCOLS {
@@ -161,7 +157,7 @@ fn forwarded(context: &Context, pod: &Value) -> Option<port_forward::Pod> {
     })
 }
 
-/// What is asked for, as an object of Kubernetes.
+/// The options of the request, as an object of Kubernetes.
 fn options(query: &Query, connect: Connect) -> Value {
     let mut options = Map::new();
     if connect == Connect::PortForward {
@@ -186,8 +182,8 @@ fn options(query: &Query, connect: Connect) -> Value {
     Value::Object(options)
 }
 
-/// The same as a kubelet is asked (kubernetes/kubernetes v1.35 pkg/registry/core/pod/strategy.go, streamParams).
-fn stream_question(options: &Value) -> String {
+/// The same as the query of a kubelet (kubernetes/kubernetes v1.35 pkg/registry/core/pod/strategy.go, streamParams).
+fn stream_query(options: &Value) -> String {
     let mut pairs: Vec<(&str, String)> = Vec::new();
     let texts = |field: &str| options[field].as_array().cloned().unwrap_or_default();
     for command in texts("command") {
@@ -215,8 +211,8 @@ fn node_of(pod: &Value) -> Option<&str> {
     node.filter(|node| !node.is_empty())
 }
 
-/// The parameters that the node is asked with.
-fn log_question(context: &Context) -> Result<String, Status> {
+/// The query of the request to the node.
+fn log_query(context: &Context) -> Result<String, Status> {
     let query = &context.query;
     let number = |key: &str| query.number(key);
     let (tail, limit, since) = (number("tailLines")?, number("limitBytes")?, number("sinceSeconds")?);
@@ -239,14 +235,14 @@ fn log_question(context: &Context) -> Result<String, Status> {
     if !errors.is_empty() {
         return Err(Status::invalid("", "PodLogOptions", context.name(), &errors));
     }
-    let mut question = Vec::new();
+    let mut pairs = Vec::new();
     let flag = |key: &str| query.flag(key).then(|| format!("{key}=true"));
     let number = |key: &str, value: Option<i64>| value.map(|value| format!("{key}={value}"));
     // In the order of their names, as Go writes them.
-    question.extend(flag("follow"));
-    question.extend(number("limitBytes", limit));
-    question.extend(flag("previous"));
-    question.extend(number("sinceSeconds", since));
+    pairs.extend(flag("follow"));
+    pairs.extend(number("limitBytes", limit));
+    pairs.extend(flag("previous"));
+    pairs.extend(number("sinceSeconds", since));
     if let Some(time) = since_time {
         let time: jiff::Timestamp = time.parse().map_err(|_| {
             Status::bad_request(format!(
@@ -254,14 +250,14 @@ fn log_question(context: &Context) -> Result<String, Status> {
                  2026-01-31T12:00:00Z"
             ))
         })?;
-        question.push(format!("sinceTime={}", encoded(&time.to_string())));
+        pairs.push(format!("sinceTime={}", encoded(&time.to_string())));
     }
-    question.extend(number("tailLines", tail));
-    question.extend(flag("timestamps"));
-    Ok(question.join("&"))
+    pairs.extend(number("tailLines", tail));
+    pairs.extend(flag("timestamps"));
+    Ok(pairs.join("&"))
 }
 
-/// The container that is meant.
+/// The container of the request.
 fn container<'a>(pod: &'a Value, context: &Context, named: &'a str) -> Result<&'a str, Status> {
     let names = |field: &str| {
         let list = pod.pointer(&format!("/spec/{field}")).and_then(Value::as_array);
@@ -307,11 +303,11 @@ async fn find(context: &Context, node: &str) -> Result<Found, Status> {
         return Ok(Found::Here(service));
     }
     let place = context.server.network.kubelet(node).await?;
-    // As upstream says it, which looks for the node with the words for the pod.
+    // As upstream, which reports a missing node as a missing pod.
     place.map(Found::Elsewhere).ok_or_else(|| context.not_found(node))
 }
 
-/// What a node that refuses means to the client (kubernetes/kubernetes v1.35
+/// The status for the client when a node refuses (kubernetes/kubernetes v1.35
 /// staging/src/k8s.io/apiserver/pkg/registry/generic/rest/response_checker.go).
 fn refusal(context: &Context, code: StatusCode, text: String) -> Status {
     let resource = format!("pods/{}", context.subresource().unwrap_or_default());

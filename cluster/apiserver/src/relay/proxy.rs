@@ -1,4 +1,4 @@
-//! Requests that are carried on to what runs in the cluster: `proxy` of nodes, pods and services. Where a name leads is in
+//! Requests that are forwarded to what runs in the cluster: `proxy` of nodes, pods and services. Where a name leads is in
 //! `proxy_target`, what goes there and comes back in `forwarding`. A request has been authenticated, authorized and admitted
 //! before; its credentials stay here.
 //! (kubernetes/kubernetes v1.35 pkg/registry/core/{node,pod,service}, staging/src/k8s.io/apimachinery/pkg/util/proxy)
@@ -13,8 +13,8 @@ use crate::admission::subresource_body;
 use crate::connections::kubelets::NodePlace;
 use crate::kinds::resource::Proxied;
 use crate::relay::forwarded_request::Forwarded;
-use crate::relay::forwarding::carry;
-use crate::relay::headers::for_who_answers;
+use crate::relay::forwarding::forward;
+use crate::relay::headers::without_identity;
 use crate::relay::proxy_target::{self, Place};
 use crate::relay::rewriting::clean;
 use crate::state::context::Context;
@@ -39,21 +39,21 @@ pub(crate) async fn answer(
     let kind = ("", "v1", proxied.options());
     let warnings = subresource_body::review_connection(context, kind, &mut options).await?;
     let place = proxy_target::find(context, proxied).await?;
-    let behind = clean(options["path"].as_str().unwrap_or_default());
+    let target_path = clean(options["path"].as_str().unwrap_or_default());
     let forwarded = Forwarded {
         parts,
         path,
-        behind: &behind,
+        target_path: &target_path,
         query: parts.uri.query(),
         is_of_server: false,
     };
-    Ok(carry(&context.server, &place, forwarded, body).await?.warn(warnings))
+    Ok(forward(&context.server, &place, forwarded, body).await?.warn(warnings))
 }
 
-/// The methods that are carried on (kubernetes/kubernetes v1.35 pkg/registry/core/pod/rest/subresources.go, proxyMethods).
+/// The methods that are forwarded (kubernetes/kubernetes v1.35 pkg/registry/core/pod/rest/subresources.go, proxyMethods).
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 
-/// Carries a request for an upgrade to the kubelet of a node, as a question of this server.
+/// Forwards an upgrade request to the kubelet of a node, as a request of this server.
 pub(crate) async fn to_kubelet(
     context: &Context,
     kubelet: NodePlace,
@@ -67,15 +67,15 @@ pub(crate) async fn to_kubelet(
     let forwarded = Forwarded {
         parts,
         path,
-        behind: path,
+        target_path: path,
         query: Some(query),
         is_of_server: true,
     };
-    carry(&context.server, &Place::of_kubelet(kubelet), forwarded, body).await
+    forward(&context.server, &Place::of_kubelet(kubelet), forwarded, body).await
 }
 
-/// Asks a node of this process as a kubelet is asked. If it agrees to an upgrade, the client's connection is its own from then on,
-/// and counts among those that are carried on until it ends.
+/// Sends a request to a node of this process as to a kubelet. If the node agrees to an upgrade, it takes over the client's
+/// connection, which counts against the limit of forwarded requests until it ends.
 pub(crate) async fn to_node(
     context: &Context,
     node: HttpService,
@@ -83,10 +83,10 @@ pub(crate) async fn to_node(
     parts: &Parts,
     body: Body,
 ) -> Result<Response<ResponseBody>, Status> {
-    let permit = context.server.carried.one_more()?;
+    let permit = context.server.relay_limit.acquire()?;
     let request = Request::builder().method(parts.method.clone()).uri(path);
     let mut request = request.body(body).map_err(Status::internal)?;
-    *request.headers_mut() = for_who_answers(parts);
+    *request.headers_mut() = without_identity(parts);
     if let Some(upgrade) = parts.extensions.get::<Upgrade>().cloned() {
         request.extensions_mut().insert(upgrade.holding(permit));
     }

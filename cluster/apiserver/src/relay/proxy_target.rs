@@ -16,15 +16,15 @@ use crate::state::context::Context;
 use crate::storage::errors::store_status;
 use crate::wire::status::Status;
 
-/// What is spoken there.
+/// The protocol of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheme {
     Http,
-    /// Whoever answers is believed: addresses of pods stand in no certificate.
+    /// Certificates are not verified: none is for the address of a pod.
     Https,
 }
 
-/// Where a request is carried to.
+/// The target of a forwarded request.
 pub(crate) struct Place {
     pub(crate) scheme: Scheme,
     /// An address or a name, without brackets.
@@ -44,7 +44,7 @@ pub(crate) enum Way {
     Address,
     /// By its address, as its API server.
     Kubelet,
-    /// No one listens there.
+    /// Nothing listens there.
     Nowhere,
 }
 
@@ -98,7 +98,7 @@ pub(crate) async fn find(context: &Context, proxied: Proxied) -> Result<Place, S
     }
 }
 
-/// A name with what may stand around it.
+/// A name with its optional scheme and port.
 struct Split<'a> {
     scheme: Scheme,
     name: &'a str,
@@ -218,13 +218,13 @@ async fn service(context: &Context, split: &Split<'_>) -> Result<Place, Status> 
     let none = |id: &str| Status::unavailable(format!("no endpoints available for service {id:?}"));
     let subsets = endpoints["subsets"].as_array().filter(|subsets| !subsets.is_empty());
     let subsets = subsets.ok_or_else(|| none(name))?;
-    for subset in from_anywhere(context, subsets) {
+    for subset in from_random_start(context, subsets) {
         let named = |port: &&Value| port["name"].as_str().unwrap_or_default() == port_name;
         let port = subset["ports"].as_array().into_iter().flatten().find(named);
         let (Some(port), Some(addresses)) = (port, subset["addresses"].as_array()) else {
             continue;
         };
-        for address in from_anywhere(context, addresses) {
+        for address in from_random_start(context, addresses) {
             if let Some(ip) = of_its_pod(context, address).await? {
                 return Ok(at_pod(context, split.scheme, &ip, Some(port["port"].to_string())));
             }
@@ -233,8 +233,8 @@ async fn service(context: &Context, split: &Split<'_>) -> Result<Place, Status> 
     Err(none(context.name()))
 }
 
-/// All of a list, from a drawn place on, so that no endpoint gets all requests.
-fn from_anywhere<'a>(context: &Context, all: &'a [Value]) -> impl Iterator<Item = &'a Value> {
+/// All of a list, from a random item on, so that no endpoint gets all requests.
+fn from_random_start<'a>(context: &Context, all: &'a [Value]) -> impl Iterator<Item = &'a Value> {
     let start = match all.len() {
         0 | 1 => 0,
         count => usize::try_from(context.server.entropy.below(count as u64)).unwrap_or_default(),
@@ -242,8 +242,8 @@ fn from_anywhere<'a>(context: &Context, all: &'a [Value]) -> impl Iterator<Item 
     all.iter().cycle().skip(start).take(all.len())
 }
 
-/// The address of an endpoint, if it is that of the pod which it names, in the same namespace: who may write endpoints
-/// reaches no more by them than the pods there.
+/// The address of an endpoint, if it is that of the pod which it names, in the same namespace: a user who may write endpoints
+/// reaches no more with them than the pods there.
 async fn of_its_pod(context: &Context, address: &Value) -> Result<Option<String>, Status> {
     let target = &address["targetRef"];
     let (Some(ip), Some(name)) = (address["ip"].as_str(), target["name"].as_str()) else {
@@ -256,7 +256,7 @@ async fn of_its_pod(context: &Context, address: &Value) -> Result<Option<String>
         return Ok(None);
     };
     let is_its = ips(&pod).any(|own| own == ip);
-    // A pod says itself where it is.
+    // A client may have written the address of the pod.
     let reachable = ip.parse().is_ok_and(is_reachable);
     Ok((is_its && reachable).then(|| ip.to_owned()))
 }
@@ -265,7 +265,7 @@ async fn of_its_pod(context: &Context, address: &Value) -> Result<Option<String>
 fn ips(pod: &Value) -> impl Iterator<Item = &str> {
     let all = pod.pointer("/status/podIPs").and_then(Value::as_array);
     let all = all.filter(|all| !all.is_empty());
-    // Who writes one alone means a list of it.
+    // A status may have only `podIP`.
     let alone = pod
         .pointer("/status/podIP")
         .and_then(Value::as_str)
@@ -280,7 +280,7 @@ async fn object(context: &Context, resource: &str, name: &str) -> Result<Option<
     Ok(entry.map(|entry| entry.object.value(entry.revision)))
 }
 
-/// The same of all addresses of a name.
+/// Whether a host, or each address of its name, is reachable.
 async fn is_reachable_host(host: &str) -> bool {
     if let Ok(ip) = host.parse() {
         return is_reachable(ip);
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_this_machine_or_its_link_is_nowhere_to_go() {
+    fn addresses_of_this_machine_and_its_link_are_not_reachable() {
         for bad in [
             "127.0.0.1",
             "127.9.9.9",

@@ -5,18 +5,21 @@ use crate::relay::forwarded_request::Forwarded;
 use crate::relay::headers::host;
 use crate::relay::proxy_target::Place;
 
-/// Which places are meant, and what stands before them here.
-pub(crate) struct Moved {
-    /// What the server behind is called: by address, and by the client's `Host`.
+/// Rewrites the URLs of one target.
+pub(crate) struct UrlRewriter {
+    /// The hosts of the target's URLs: its address, and the client's `Host`.
     hosts: [String; 2],
-    /// The path of the request without the part that was requested there.
+    /// The path of the request without the part that goes to the target.
     prefix: String,
 }
 
-impl Moved {
+impl UrlRewriter {
     pub(crate) fn new(place: &Place, forwarded: Forwarded<'_>) -> Self {
         let host = host(forwarded.parts).and_then(|host| host.to_str().ok().map(str::to_owned));
-        let prefix = forwarded.path.strip_suffix(forwarded.behind).unwrap_or(forwarded.path);
+        let prefix = forwarded
+            .path
+            .strip_suffix(forwarded.target_path)
+            .unwrap_or(forwarded.path);
         Self {
             hosts: [place.authority(), host.unwrap_or_default()],
             prefix: prefix.to_owned(),
@@ -32,7 +35,7 @@ impl Moved {
         clean(&format!("{}/{path}", self.prefix))
     }
 
-    /// A place as the client is to ask for it: one of the same server, by its whole path.
+    /// A URL of the target as a URL of this server. Relative ones and those of other servers are unchanged.
     pub(crate) fn rewritten(&self, place: &str) -> String {
         if place.chars().any(char::is_control) {
             return place.to_owned();
@@ -49,7 +52,7 @@ impl Moved {
         if of_another || !path.starts_with('/') {
             return place.to_owned();
         }
-        // A place with the host that the client requested is on this server already.
+        // A URL with the host that the client has requested is on this server already.
         let origin = match host == self.hosts[1] && !host.is_empty() {
             true => &place[..place.len() - rest.len()],
             false => "",
@@ -74,7 +77,7 @@ fn scheme(place: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// A path without `.`, `..` and empty parts; a slash at its end stays.
+/// A path without `.`, `..` and empty segments; a slash at its end stays.
 pub(crate) fn clean(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -101,11 +104,11 @@ mod tests {
 
     #[test]
     fn only_whole_paths_of_the_same_server_are_rewritten() {
-        let moved = Moved {
+        let rewriter = UrlRewriter {
             hosts: ["10.0.0.1:80".to_owned(), "api.example.com".to_owned()],
             prefix: "/api/v1/namespaces/n/pods/p/proxy".to_owned(),
         };
-        let prefix = &moved.prefix;
+        let prefix = &rewriter.prefix;
         for (place, wanted) in [
             ("/x/?a=/b#c", format!("{prefix}/x/?a=/b#c")),
             ("/", format!("{prefix}/")),
@@ -122,7 +125,7 @@ mod tests {
             ("mailto:a@b", "mailto:a@b".to_owned()),
             ("/api/v1/namespaces/n/pods/p/proxy/x", format!("{prefix}/x")),
         ] {
-            assert_eq!(moved.rewritten(place), wanted, "{place}");
+            assert_eq!(rewriter.rewritten(place), wanted, "{place}");
         }
     }
 

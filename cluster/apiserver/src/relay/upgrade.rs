@@ -1,4 +1,4 @@
-//! A request for something else than HTTP (WebSocket, SPDY), and the bytes that go to and fro once who answers has agreed.
+//! Upgrade requests (WebSocket, SPDY), and the bytes that are copied in both directions once the target has agreed.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go, tryUpgrade)
 
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use crate::wire::answer::Answer;
 use crate::wire::guarded_body::held;
 use crate::wire::status::Status;
 
-/// How long a side may take to hear that the other one has gone.
+/// How long it may take to close both sides after one has ended.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Carries a request for an upgrade to a place.
-pub(crate) async fn carry(
+/// Forwards an upgrade request to a place.
+pub(crate) async fn forward(
     server: &Arc<ServerState>,
     place: &Place,
     parts: &Parts,
@@ -36,7 +36,7 @@ pub(crate) async fn carry(
 ) -> Result<Answer, Status> {
     let upgrade = parts.extensions.get::<Upgrade>().cloned();
     if let Way::Here(service) = &place.way {
-        // Who answers in this process takes over the client's connection itself.
+        // A service in this process takes over the client's connection itself.
         if let Some(upgrade) = upgrade {
             request.extensions_mut().insert(upgrade);
         }
@@ -53,14 +53,14 @@ pub(crate) async fn carry(
     spliced(server, response, upgrade, permit).map_err(Status::failed)
 }
 
-/// Why an answer to a request for an upgrade is none.
+/// Why a response to an upgrade request is invalid.
 pub(crate) fn invalid(code: StatusCode) -> Option<String> {
     let agreed = code == StatusCode::SWITCHING_PROTOCOLS;
     (!agreed && code.as_u16() < 400).then(|| format!("invalid upgrade response: status code {}", code.as_u16()))
 }
 
-/// What the client is answered; where both agree, bytes go to and fro from then on, until one side ends or this server stops.
-/// `keep` is dropped then. Errors: why there is no answer.
+/// The response for the client. If the target has agreed, bytes are then copied in both directions until one side ends or this
+/// server stops, and `keep` is dropped. Errors: why there is no response.
 pub(crate) fn spliced(
     server: &Arc<ServerState>,
     response: Response<Incoming>,
@@ -85,7 +85,7 @@ pub(crate) fn spliced(
         let client = upgrade.accepted().await;
         let behind = hyper::upgrade::on(response).await;
         if let (Some(client), Ok(behind)) = (client, behind) {
-            to_and_fro(client, TokioIo::new(behind)).await;
+            copy_both_ways(client, TokioIo::new(behind)).await;
         }
     }));
     Ok(Answer::passed(agreed))
@@ -98,8 +98,8 @@ fn agreed(response: &Response<Incoming>) -> Response<ResponseBody> {
     agreed
 }
 
-/// Passes bytes on in both directions until one of them ends.
-async fn to_and_fro(one: impl Wire, other: impl Wire) {
+/// Copies bytes in both directions until one of them ends.
+async fn copy_both_ways(one: impl Wire, other: impl Wire) {
     let ((mut from_one, mut to_one), (mut from_other, mut to_other)) = (split(one), split(other));
     let ended = tokio::select! {
         ended = copy(&mut from_one, &mut to_other) => ended,
@@ -108,7 +108,7 @@ async fn to_and_fro(one: impl Wire, other: impl Wire) {
     if let Err(error) = ended {
         tracing::debug!(%error, "an upgraded connection broke off");
     }
-    // Each hears the end; who does not listen is left.
+    // Both are closed, and dropped if that takes too long.
     let close = async { tokio::join!(to_one.shutdown(), to_other.shutdown()) };
     let _ = timeout(CLOSE_TIMEOUT, close).await;
 }

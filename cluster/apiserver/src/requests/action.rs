@@ -1,4 +1,4 @@
-//! POST below an object, done by the kind itself.
+//! POST to a subresource that the kind itself implements.
 
 use http::StatusCode;
 use kube::client::Body;

@@ -16,7 +16,7 @@ use crate::wire::status::Status;
 /// Kubernetes' range of node ports.
 const NODE_PORTS: std::ops::RangeInclusive<u64> = 30_000..=32_767;
 const OUT_OF_RANGE: &str = "the provided network does not match the current range";
-/// Addresses looked at before giving up: more Services than any landscape in a process has.
+/// Addresses that are tried: more Services than any landscape in a process has.
 const ADDRESSES_TRIED_MAX: usize = 65_536;
 
 /// Gives a Service the addresses it lacks. The reservation must live until the Service is stored.
@@ -85,8 +85,8 @@ fn keep_old(service: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// What no longer goes with the type, and is as it was (kubernetes/kubernetes v1.35 pkg/registry/core/service/strategy.go,
-/// dropTypeDependentFields). Addresses and node ports are dealt with where they are given.
+/// Removes unchanged fields that do not apply to the type (kubernetes/kubernetes v1.35 pkg/registry/core/service/strategy.go,
+/// dropTypeDependentFields). Addresses and node ports are handled where they are allocated.
 fn drop_with_type(service: &mut Value, old: Option<&Value>) {
     let Some(old_spec) = old.and_then(|old| old.get("spec")) else {
         return;
@@ -110,7 +110,7 @@ fn drop_with_type(service: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// Whether it says no more than a missing field would: `""`, `[]`, `[""]`, null.
+/// Whether it means no more than a missing field: `""`, `[]`, `[""]`, null.
 fn is_blank(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -185,7 +185,7 @@ fn cluster_ip(context: &Context, service: &mut Value, old: Option<&Value>, in_us
     }
 }
 
-/// The address that is asked for, or a free one where none is; none when there are none to give.
+/// The requested address, or a free one if none is requested; none without a range.
 fn address(given: &str, name: &str, range: Option<IpNet>, in_use: &InUse<'_>) -> Result<Option<IpAddr>, Status> {
     let refuse = |why: String| {
         let error = FieldError::invalid("spec.clusterIPs", json!([given]), why);
@@ -215,7 +215,7 @@ fn address(given: &str, name: &str, range: Option<IpNet>, in_use: &InUse<'_>) ->
     Ok(Some(address))
 }
 
-/// One family, that of the range. Who has neither an address nor pods may be of both. Returned is what cannot be had
+/// Sets the families: that of the range; a headless Service without a selector may have both. Returns what is not possible
 /// (kubernetes/kubernetes v1.35 pkg/registry/core/service/storage/alloc.go, initIPFamilyFields).
 fn families(spec: &mut serde_json::Map<String, Value>, range: Option<IpNet>) -> Vec<FieldError> {
     let mut all = ["IPv4", "IPv6"];
@@ -289,8 +289,8 @@ fn node_ports(service: &mut Value, old: Option<&Value>, in_use: &InUse<'_>) -> R
     Ok(())
 }
 
-/// The node ports that the Service asks for itself: of the range, and neither another Service's nor asked for twice.
-/// What it had before it keeps (kubernetes/kubernetes v1.35 pkg/registry/core/service/portallocator).
+/// The node ports that the Service requests: in the range, not those of another Service, and none twice.
+/// Those that it had before stay (kubernetes/kubernetes v1.35 pkg/registry/core/service/portallocator).
 fn given_node_ports(service: &Value, old: Option<&Value>, in_use: &InUse<'_>) -> Result<BTreeSet<u64>, Status> {
     let ports_of = |service: &Value| {
         let ports = service.pointer("/spec/ports").and_then(Value::as_array);

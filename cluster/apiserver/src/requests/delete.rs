@@ -32,7 +32,7 @@ use crate::wire::status::Status;
 const TRIES_MAX: usize = 16;
 /// The finalizer that keeps an object until its dependents are gone.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
-/// The finalizer that keeps an object until its dependents have been set free.
+/// The finalizer that keeps an object until its dependents have been orphaned.
 pub(crate) const ORPHAN: &str = "orphan";
 
 /// `meta/v1` DeleteOptions.
@@ -44,7 +44,7 @@ pub(crate) struct DeleteOptions {
     pub(crate) orphan_dependents: Option<bool>,
     pub(crate) propagation_policy: Option<String>,
     pub(crate) dry_run: Option<Vec<String>>,
-    /// The uid in the preconditions is not the client's.
+    /// The uid in the preconditions was not set by the client.
     #[serde(skip)]
     narrowed: bool,
 }
@@ -184,7 +184,7 @@ impl DeleteOptions {
     }
 }
 
-/// A body that says to be something else is no DeleteOptions.
+/// Refuses a body of another kind than DeleteOptions.
 fn check_kind(value: &Value) -> Result<(), Status> {
     let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default();
     match (text("kind"), text("apiVersion")) {
@@ -275,7 +275,7 @@ pub(crate) async fn remove(
             );
         }
         namespace_lifecycle::check_deletable(context, name)?;
-        match step(context, &turn, &entry, old, options).await {
+        match try_remove(context, &turn, &entry, old, options).await {
             Ok(deleted) => return Ok((deleted, warnings)),
             Err(StoreError::Overtaken) if attempt < TURNS_MAX => {}
             Err(StoreError::Overtaken) => return Err(overtaken()),
@@ -286,13 +286,13 @@ pub(crate) async fn remove(
     Err(context.modified(name))
 }
 
-/// Whether dependents stay unless the client says otherwise, and the warning about that.
+/// The warning if dependents are orphaned by default, which may be empty; none if they are not.
 fn default_orphans(context: &Context) -> Option<&'static str> {
     let served = &context.served;
     strategies::orphans(served.group(), &served.info().kind).filter(|_| served.role == Role::Ordinary)
 }
 
-async fn step(
+async fn try_remove(
     context: &Context,
     turn: &Turn<'_>,
     entry: &Entry,
@@ -317,7 +317,7 @@ async fn step(
     let waits = waits || !metadata::finalizers(&object).is_empty() || grace > 0;
     let object = Object::from_value(object)?;
     let store = &turn.store;
-    // What goes at once goes as it was.
+    // An object that is deleted at once is returned as it was stored.
     let marked = waits || context.served.role == Role::Pod;
     let next = Entry {
         object: if marked {
@@ -358,7 +358,7 @@ fn grace(context: &Context, object: &Value, options: &DeleteOptions) -> i64 {
     }
 }
 
-/// Writes deletion into the metadata. False: nothing changes, it had begun already and no sooner end is asked for.
+/// Writes deletion into the metadata. False: nothing changes, as it had begun already and no earlier end is requested.
 fn begin(context: &Context, object: &mut Value, finalizers: &[String], grace: i64) -> bool {
     let begun = metadata::is_deleting(object);
     let left = metadata::number(object, "deletionGracePeriodSeconds");
@@ -377,7 +377,7 @@ fn begin(context: &Context, object: &mut Value, finalizers: &[String], grace: i6
     metadata::set_finalizers(metadata, finalizers);
     if !begun || grace < left {
         metadata.insert("deletionTimestamp".to_owned(), Value::String(timestamp(end)));
-        // Namespaces know no grace.
+        // Namespaces have no grace period.
         if context.served.role != Role::Namespace {
             metadata.insert("deletionGracePeriodSeconds".to_owned(), Value::from(grace));
         }

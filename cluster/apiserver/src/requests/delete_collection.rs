@@ -1,5 +1,5 @@
-//! DELETE of a collection: everything a list would show, one by one, and answered as that list. What is refused holds up
-//! nothing else.
+//! DELETE of a collection: everything that a list would show, one by one, and answered as that list. A refused deletion does
+//! not stop the others.
 
 use cluster_store::Entry;
 use kube::client::Body;
@@ -14,7 +14,7 @@ use crate::wire::negotiation::Expected;
 use crate::wire::query::{ListOptions, Purpose};
 use crate::wire::status::Status;
 
-/// Whether the listed object is still the one of its name.
+/// Whether the object of this name is still the listed one.
 async fn is_there(context: &Context, listed: &Entry) -> Result<bool, Status> {
     let found = context.server.store.get(&listed.key).await.map_err(store_status)?;
     Ok(found.is_some_and(|found| found.object.meta().uid == listed.object.meta().uid))
@@ -31,7 +31,7 @@ pub(crate) async fn delete_all(context: &Context, body: Body) -> Result<Answer, 
     let found = collect(context, &selection, &filter).await?;
     let (mut warnings, mut refusal) = (Vec::new(), None);
     for entry in &found.entries {
-        // What takes a name of the list meanwhile was not listed.
+        // An object that has been created since under a listed name is not deleted.
         let listed = options.clone().only(&entry.object.meta().uid);
         match remove(context, &entry.key.name, &listed).await {
             Ok((_, more)) => warnings.extend(more),

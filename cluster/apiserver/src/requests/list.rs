@@ -1,4 +1,4 @@
-//! Lists: one page at one version, filtered, in the shape asked for.
+//! Lists: one page at one version, filtered, in the requested shape.
 
 use std::num::NonZeroUsize;
 
@@ -22,9 +22,9 @@ use crate::wire::negotiation::{Expected, Shape};
 use crate::wire::query::{ListOptions, Purpose, ReadVersion};
 use crate::wire::status::Status;
 
-/// Entries asked of the store at a time when a filter may drop most of them.
+/// Entries requested from the store at a time when a filter may drop most of them.
 const FILTERED_PAGE: usize = 500;
-/// What an item of a list has beside its stored bytes, about: its version and a comma.
+/// About how many bytes an item of a list has beside its stored ones: its version and a comma.
 const BESIDE_BYTES: usize = 40;
 
 pub(crate) async fn list(context: &Context) -> Result<Answer, Status> {
@@ -41,7 +41,7 @@ pub(crate) struct Found {
     pub(crate) meta: ListMeta,
 }
 
-/// How Go reads base64 in a URL: what is left over in the last letter says nothing.
+/// How Go reads base64 in a URL: trailing bits of the last letter are ignored.
 const TOKEN: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
 /// Where the next page begins.
@@ -70,7 +70,7 @@ pub(crate) async fn collect(context: &Context, options: &ListOptions, filter: &F
         page.at = Some(Revision(next.rv));
         page.after = Some(continue_key(context, &next.start)?);
     }
-    // Whoever takes any version gets all of it: kube-apiserver answers from its cache.
+    // A list of any version ignores the limit, as in kube-apiserver, which answers it from its cache.
     let limit = match options.version {
         ReadVersion::Any if options.continue_token.is_none() => None,
         _ => options.limit,
@@ -167,7 +167,7 @@ fn parse_continue(token: &str) -> Result<Continue, Status> {
     Ok(next)
 }
 
-/// As Go tells it: the place of the first byte that does not belong there.
+/// As Go reports it: the place of the first invalid byte.
 fn corrupt(token: &str, error: &DecodeError) -> String {
     let at = match error {
         DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => *at,
@@ -190,7 +190,7 @@ fn print_continue(revision: Revision, last: &Key) -> String {
     TOKEN.encode(serde_json::to_vec(&next).unwrap_or_default())
 }
 
-/// A key that lies in what the request asks for: one of elsewhere would show too little or the whole list again.
+/// The key, which must be in the range of the request: another would return too little or the whole list again.
 fn continue_key(context: &Context, start: &str) -> Result<Key, Status> {
     let (namespace, name) = match start.split_once('/') {
         Some((namespace, name)) => (Some(namespace), name),
@@ -208,7 +208,7 @@ fn continue_key(context: &Context, start: &str) -> Result<Key, Status> {
     Ok(Key::new(context.served.store_name.clone(), namespace, name))
 }
 
-/// A list in the shape asked for.
+/// A list in the requested shape.
 pub(crate) fn write(context: &Context, found: &Found, shape: Shape) -> Result<Answer, Status> {
     let (served, version) = (&context.served, context.version());
     if let Shape::Table(meta) = shape {
@@ -224,7 +224,7 @@ pub(crate) fn write(context: &Context, found: &Found, shape: Shape) -> Result<An
         }
         _ => {
             let (api_version, kind) = rendering::list_kind(served, version);
-            // What has no Go type says it although it is empty.
+            // Lists of custom resources have `continue` even if it is empty.
             let each = |entry: &Entry| entry.object.bytes().len() + BESIDE_BYTES;
             let room = found.entries.iter().map(each).sum();
             ListWriter::new(&api_version, kind, &found.meta.with_continue(!typed), room)

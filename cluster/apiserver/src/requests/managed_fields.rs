@@ -11,15 +11,15 @@ use crate::state::context::Context;
 use crate::state::pending_write::Write;
 use crate::wire::status::Status;
 
-/// What tells that an object is being deleted and is not in what the client sent. The object keeps it, but who owned it
-/// does not (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/registry/rest/update.go).
+/// The metadata of a deletion that the client has not sent. The object keeps them, but their owners lose them
+/// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/registry/rest/update.go).
 pub(crate) fn unstated(sent: &Value) -> Vec<&'static str> {
     let mut fields = vec!["deletionTimestamp", "deletionGracePeriodSeconds"];
     fields.retain(|field| sent.pointer(&format!("/metadata/{field}")).is_none_or(Value::is_null));
     fields
 }
 
-/// The versions of a kind, for what others have written in another one. A version that the definition of a custom resource
+/// The versions of a kind, for managers who have written in another one. A version that the definition of a custom resource
 /// does not have is refused in the words of apiextensions-apiserver v0.35 `pkg/apiserver/conversion/converter.go`; of any
 /// other kind it counts as the version of the request: an Event is written in two groups.
 pub(crate) struct KindVersions<'a>(pub(crate) &'a Context);
@@ -53,8 +53,8 @@ impl Versions for KindVersions<'_> {
     }
 }
 
-/// Takes back the times of a change that has changed nothing else: a list of Go that was nothing and is empty now is neither
-/// to whoever stores it, though to whoever owns it
+/// Restores the times of managed fields if nothing else has changed: a nil list of Go that became an empty one is no change
+/// of what is stored, only of its owners
 /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager/equality.go).
 pub(crate) fn keep_times(object: &mut Value, old: &Value) {
     let changed = |object: &Value| Some(object.pointer("/metadata/managedFields")?.as_array()?.clone());
@@ -89,8 +89,8 @@ fn alike(one: &Value, other: &Value, but: &[&str]) -> bool {
 }
 
 impl Write<'_> {
-    /// Gives the client what it changed of `old`. Both are in the working version, ownership is in the client's. Metadata
-    /// that are [`unstated`] count as removed.
+    /// Makes the client the owner of what it changed of `old`. Both are in the working version, ownership is in the client's.
+    /// Metadata that are [`unstated`] count as removed.
     ///
     /// Before admission and `prepare`: what those fill in has no owner, and a later apply that does not name it leaves it
     /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,update,patch}.go).
@@ -109,7 +109,7 @@ impl Write<'_> {
         if call.subresource.is_none() {
             metadata::of_mut(&mut requested)?.retain(|field, _| !unstated.contains(&field.as_str()));
         }
-        // Only `prepare` knows which fields other parts than `status` cannot change: no one owns those by it.
+        // Only `prepare` knows which fields a subresource other than `status` cannot change: these get no owner.
         if call.subresource.is_some_and(|name| name != "status") {
             served.kind.prepare(call, &mut requested, Some(old));
         }
@@ -136,7 +136,7 @@ impl Write<'_> {
         self.track_in(old, object, &[]);
     }
 
-    /// What the change is to managers who wrote in other versions of the kind, which may have other fields.
+    /// The change in the versions in which other managers have written, which may have other fields.
     async fn elsewhere(&self, old: &Value, object: &Value) -> Vec<Elsewhere> {
         let (context, served) = (self.context, &self.context.served);
         let mut elsewhere = Vec::new();
@@ -187,7 +187,7 @@ mod tests {
     use super::keep_times;
 
     #[test]
-    fn times_are_taken_back_where_nothing_else_has_changed() {
+    fn times_are_restored_if_nothing_else_has_changed() {
         let object = |version: &str, time: &str, fields: &str, data: u8| {
             let entry = json!({"manager": "m", "operation": "Update", "time": time, "fieldsV1": {fields: {}}});
             json!({"metadata": {"name": "a", "resourceVersion": version, "managedFields": [entry]}, "data": data})

@@ -1,12 +1,12 @@
-//! The verbs: create, read, list, watch, update, patch, delete, and subresources. They decide neither who may nor what others
-//! say of it.
+//! The verbs: create, read, list, watch, update, patch, delete, and subresources. Authorization and admission are decided
+//! elsewhere.
 
 pub(crate) mod action;
 pub(crate) mod address_allocation;
 pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod delete_collection;
-pub(crate) mod ineffective_fields;
+pub(crate) mod ineffective_kinds;
 pub(crate) mod list;
 pub(crate) mod managed_fields;
 pub(crate) mod patch;

@@ -1,4 +1,4 @@
-//! PATCH: four ways, chosen by content type, over one loop of read, change, write.
+//! PATCH: four types of patch, chosen by content type, over one loop of read, change, write.
 
 use base_yaml::go::json_kind;
 use cluster_fields::FieldError;
@@ -29,7 +29,7 @@ use crate::wire::status::{Cause, Status};
 const TRIES_MAX: usize = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum PatchType {
     Json,
     Merge,
     Strategic,
@@ -37,13 +37,13 @@ enum Form {
 }
 
 pub(crate) async fn patch(context: &Context, body: Body) -> Result<Answer, Status> {
-    let form = form(context)?;
+    let patch_type = patch_type(context)?;
     let shape = context.shape(Expected::Object)?;
-    check_options(context, form)?;
+    check_options(context, patch_type)?;
     let validation = context.query.field_validation();
-    let (patch, problems) = decode_patch(context, form, &read_body(body).await?)?;
+    let (patch, problems) = decode_patch(context, patch_type, &read_body(body).await?)?;
     let request = Request {
-        form,
+        patch_type,
         validation,
         force: context.query.flag("force"),
         patch,
@@ -53,26 +53,26 @@ pub(crate) async fn patch(context: &Context, body: Body) -> Result<Answer, Statu
     Ok(read::answer(context, code, &entry, shape).await?.warn(warnings))
 }
 
-fn check_options(context: &Context, form: Form) -> Result<(), Status> {
+fn check_options(context: &Context, patch_type: PatchType) -> Result<(), Status> {
     let mut errors = Vec::new();
     let manager = context.query.get("fieldManager").unwrap_or_default();
-    if form == Form::Apply && manager.is_empty() {
+    if patch_type == PatchType::Apply && manager.is_empty() {
         errors.push(FieldError::required("fieldManager", "is required for apply patch"));
     }
-    if form != Form::Apply && context.query.get("force").is_some() {
+    if patch_type != PatchType::Apply && context.query.get("force").is_some() {
         let why = "may not be specified for non-apply patch";
         errors.push(FieldError::forbidden("force", why));
     }
     context.query.check("PatchOptions", errors)
 }
 
-fn form(context: &Context) -> Result<Form, Status> {
+fn patch_type(context: &Context) -> Result<PatchType, Status> {
     let custom = context.served.role == Role::Custom;
     match media_type(&context.headers).as_str() {
-        "application/json-patch+json" => Ok(Form::Json),
-        "application/merge-patch+json" => Ok(Form::Merge),
-        "application/strategic-merge-patch+json" if !custom => Ok(Form::Strategic),
-        "application/apply-patch+yaml" => Ok(Form::Apply),
+        "application/json-patch+json" => Ok(PatchType::Json),
+        "application/merge-patch+json" => Ok(PatchType::Merge),
+        "application/strategic-merge-patch+json" if !custom => Ok(PatchType::Strategic),
+        "application/apply-patch+yaml" => Ok(PatchType::Apply),
         _ if custom => Err(unsupported_media_type(
             "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
         )),
@@ -81,53 +81,53 @@ fn form(context: &Context) -> Result<Form, Status> {
 }
 
 /// The patch, and what strict decoding refuses in it.
-fn decode_patch(context: &Context, form: Form, bytes: &[u8]) -> Result<(Value, Vec<String>), Status> {
+fn decode_patch(context: &Context, patch_type: PatchType, bytes: &[u8]) -> Result<(Value, Vec<String>), Status> {
     let validation = context.query.field_validation();
     let undecodable = |why: &str| {
-        Status::bad_request(match form {
-            Form::Json | Form::Merge => format!("error decoding patch: {why}"),
-            Form::Strategic => why.to_owned(),
-            Form::Apply => format!("error decoding YAML: {why}"),
+        Status::bad_request(match patch_type {
+            PatchType::Json | PatchType::Merge => format!("error decoding patch: {why}"),
+            PatchType::Strategic => why.to_owned(),
+            PatchType::Apply => format!("error decoding YAML: {why}"),
         })
     };
-    let mistyped = |why: &str| match form {
-        Form::Apply => undecodable(&format!("error unmarshaling JSON: while decoding JSON: {why}")),
+    let mistyped = |why: &str| match patch_type {
+        PatchType::Apply => undecodable(&format!("error unmarshaling JSON: while decoding JSON: {why}")),
         _ => undecodable(why),
     };
     let schema = context.served.kind.schema(context.version());
     let is_read_by_go = schema.is_some_and(|schema| schema.is_of_go());
-    let decoded = match form {
-        Form::Json | Form::Merge if is_read_by_go => try_decode_exactly(bytes, Encoding::Json),
+    let decoded = match patch_type {
+        PatchType::Json | PatchType::Merge if is_read_by_go => try_decode_exactly(bytes, Encoding::Json),
         _ => try_decode(bytes, Encoding::Json),
     };
     let decoded = match decoded {
-        // All JSON is YAML, but reads faster as what it is.
-        Err(_) if form == Form::Apply => try_decode(bytes, Encoding::Yaml),
+        // JSON is YAML too, but its own decoder is faster.
+        Err(_) if patch_type == PatchType::Apply => try_decode(bytes, Encoding::Yaml),
         decoded => decoded,
     };
     let decoded = decoded.map_err(|why| undecodable(&why))?;
     let mut problems = decoded.problems();
-    let wrong = match form {
-        Form::Json => wrong_operations(&decoded.value),
+    let wrong = match patch_type {
+        PatchType::Json => wrong_operations(&decoded.value),
         _ if decoded.value.is_object() || decoded.value.is_null() => None,
         _ => Some(format!(
             "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
             json_kind(&decoded.value)
         )),
     };
-    if let Some(why) =
-        wrong.filter(|_| validation != FieldValidation::Ignore || matches!(form, Form::Strategic | Form::Apply))
-    {
+    if let Some(why) = wrong.filter(|_| {
+        validation != FieldValidation::Ignore || matches!(patch_type, PatchType::Strategic | PatchType::Apply)
+    }) {
         return Err(mistyped(&why));
     }
-    if form == Form::Json {
+    if patch_type == PatchType::Json {
         problems.extend(unknown_in_operations(&decoded.value));
         problems = problems
             .into_iter()
             .map(|problem| format!("json patch {problem}"))
             .collect();
     }
-    let empty = decoded.value.is_null() && form == Form::Strategic;
+    let empty = decoded.value.is_null() && patch_type == PatchType::Strategic;
     Ok((
         if empty {
             Value::Object(Map::new())
@@ -138,7 +138,7 @@ fn decode_patch(context: &Context, form: Form, bytes: &[u8]) -> Result<(Value, V
     ))
 }
 
-/// What is no list of operations, as Go's decoder says it.
+/// Why a value is no list of operations, as Go's decoder reports it.
 fn wrong_operations(patch: &Value) -> Option<String> {
     let into =
         |value: &Value, wanted: &str| Some(format!("json: cannot unmarshal {} into Go {wanted}", json_kind(value)));
@@ -163,7 +163,7 @@ fn wrong_operations(patch: &Value) -> Option<String> {
         })
 }
 
-/// What a JSON patch says beyond what its operations know.
+/// Unknown fields in the operations of a JSON patch.
 fn unknown_in_operations(patch: &Value) -> Vec<String> {
     let known = ["op", "path", "from", "value"];
     let operations = patch.as_array().into_iter().flatten().enumerate();
@@ -176,7 +176,7 @@ fn unknown_in_operations(patch: &Value) -> Vec<String> {
 }
 
 struct Request {
-    form: Form,
+    patch_type: PatchType,
     validation: FieldValidation,
     force: bool,
     patch: Value,
@@ -186,13 +186,13 @@ struct Request {
 impl Request {
     async fn run(&self, context: &Context) -> Result<(StatusCode, Entry, Vec<String>), Status> {
         let name = context.name();
-        let pinned = self.form != Form::Json && !metadata::text(&self.patch, "resourceVersion").is_empty();
+        let pinned = self.patch_type != PatchType::Json && !metadata::text(&self.patch, "resourceVersion").is_empty();
         for attempt in 1.. {
             let live = context.server.store.get(&context.key(name)).await;
             let live = live.map_err(|error| context.store_status(name, error))?;
             let mut write = Write::new(context);
             let Some(live) = live else {
-                if self.form != Form::Apply || context.subresource().is_some() {
+                if self.patch_type != PatchType::Apply || context.subresource().is_some() {
                     return Err(context.not_found(name));
                 }
                 context.check_create().await?;
@@ -249,25 +249,25 @@ impl Request {
             .unwrap_or_else(Schema::any);
         let nothing = Value::Null;
         let before = live.as_ref().unwrap_or(&nothing);
-        let object = match self.form {
-            Form::Json => json_patch(before, &self.patch),
-            Form::Merge => merge_patch(before, &self.patch),
-            Form::Strategic => strategic_merge(before, &self.patch, &schema),
-            Form::Apply => {
+        let object = match self.patch_type {
+            PatchType::Json => json_patch(before, &self.patch),
+            PatchType::Merge => merge_patch(before, &self.patch),
+            PatchType::Strategic => strategic_merge(before, &self.patch, &schema),
+            PatchType::Apply => {
                 write.manager = None;
                 return self.applied(context, live.as_ref(), &schema).await;
             }
         };
         let object = object.map_err(|error| patch_status(&error))?;
-        let shown = match self.form {
-            Form::Strategic => strategic_shown(before, &self.patch),
+        let shown = match self.patch_type {
+            PatchType::Strategic => strategic_shown(before, &self.patch),
             _ => Value::Null,
         };
-        let source = match self.form {
-            Form::Strategic => Source::Strategic(&shown),
-            Form::Merge => Source::Merged(&self.patch),
-            Form::Json => Source::Operated(&self.patch),
-            Form::Apply => Source::Applied(&self.patch),
+        let source = match self.patch_type {
+            PatchType::Strategic => Source::Strategic(&shown),
+            PatchType::Merge => Source::Merged(&self.patch),
+            PatchType::Json => Source::Operated(&self.patch),
+            PatchType::Apply => Source::Applied(&self.patch),
         };
         let incoming = incoming::accept(context, object, self.problems.clone(), self.validation, source)?;
         match check_names(context, &incoming.object) {
@@ -291,8 +291,8 @@ impl Request {
         };
         let object = server_side_apply_in(live, &checked, options, schema, &KindVersions(context)).await;
         let mut object = object.map_err(|error| patch_status(&error))?;
-        // What was applied may pin a version; otherwise the version that was read stays, and is the current one. Where
-        // nothing is there yet, a version says nothing.
+        // What was applied may pin a version; otherwise the version that was read stays, and is the current one. A version
+        // of an object that does not exist yet is ignored.
         let pinned = metadata::text(&self.patch, "resourceVersion");
         let metadata = metadata::of_mut(&mut object)?;
         if live.is_none() {
@@ -351,7 +351,7 @@ pub(crate) fn check_names(context: &Context, object: &Value) -> Result<(), Statu
 fn reset_fields<'a>(context: &Context, applied: &'a Value) -> Vec<&'a str> {
     match context.subresource() {
         None if context.has_status() => vec!["status"],
-        // Whatever else a definition has at the top goes with the write, but counts as applied.
+        // Other top-level fields of a custom resource are not written, but count as applied.
         Some("status") if context.served.role == Role::Custom => vec!["spec"],
         Some("status") => {
             let fields = applied.as_object().into_iter().flat_map(|fields| fields.keys());

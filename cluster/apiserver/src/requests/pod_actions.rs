@@ -59,7 +59,7 @@ pub(crate) async fn bind(context: &Context, body: Body) -> Result<Answer, Status
         }
         assign(&mut pod, node, &binding, context);
         let mut write = Write::new(context);
-        // No one owns the node of a pod, as upstream.
+        // The node of a pod has no owner, as upstream.
         write.manager = None;
         match write.replace(&live, pod).await {
             Ok(_) => {
@@ -121,7 +121,7 @@ fn check_eviction(context: &Context, eviction: &Value) -> Result<(), Status> {
     Ok(())
 }
 
-/// `pods/eviction`: a deletion by another name. Disruption budgets are not asked: where one selects the pod, 501.
+/// `pods/eviction`: a deletion. Disruption budgets are not evaluated: if one selects the pod, 501.
 pub(crate) async fn evict(context: &Context, body: Body) -> Result<Answer, Status> {
     let mut eviction = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;
     check_eviction(context, &eviction)?;

@@ -1,4 +1,4 @@
-//! GET of one object or of a part of it.
+//! GET of one object or of a subresource.
 
 use bytes::Bytes;
 use cluster_store::Entry;
@@ -18,7 +18,7 @@ pub(crate) async fn get(context: &Context) -> Result<Answer, Status> {
     answer(context, StatusCode::OK, &entry, shape).await
 }
 
-/// A requested version must be one, and no later than the newest: what is read is the newest.
+/// A requested version must be valid, and no later than the newest, which is the one that is read.
 async fn check_requested_version(context: &Context) -> Result<(), Status> {
     match context.query.version()? {
         None | Some(0) => Ok(()),
@@ -46,7 +46,7 @@ pub(crate) async fn answer(context: &Context, code: StatusCode, entry: &Entry, s
     answer_bytes(context, code, bytes, shape)
 }
 
-/// Rendered bytes of one object in the shape asked for.
+/// Rendered bytes of one object in the requested shape.
 pub(crate) fn answer_bytes(context: &Context, code: StatusCode, bytes: Bytes, shape: Shape) -> Result<Answer, Status> {
     match shape {
         Shape::Object => Ok(Answer::json(code, bytes)),

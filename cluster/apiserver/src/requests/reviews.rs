@@ -70,7 +70,7 @@ impl Review {
             Self::SelfRules => rules(server, user, &spec)?,
         };
         if self == Self::SelfSubject {
-            // The caller is all that is asked for: the request's object counts for nothing.
+            // Only the caller is requested: the object of the request is ignored.
             review = json!({"metadata": {}});
         }
         review["apiVersion"] = json!(format!("{}/v1", self.group()));
@@ -93,7 +93,7 @@ impl Review {
 }
 
 impl Review {
-    /// Questions of all kinds but two are noted as if they were stored.
+    /// Records the manager as if the review were stored, for all kinds but two.
     fn note_manager(self, review: &mut Value, parts: &Parts, now: jiff::Timestamp) {
         let query = Query::parse(parts.uri.query());
         if matches!(self, Self::SelfSubject | Self::SelfRules) {
@@ -137,8 +137,8 @@ async fn token(server: &ServerState, spec: &Value) -> Result<Value, Status> {
     )
 }
 
-/// Why a token is none. Of one that is for others kube-apiserver says whom it is for, behind what its other authenticators
-/// say of it.
+/// Why a token is invalid. Of one with other audiences kube-apiserver reports these, after the errors of its other
+/// authenticators.
 fn refused_token(error: &AuthenticationError, audiences: &[String]) -> String {
     match error {
         AuthenticationError::Token(TokenFault::Audience(found)) => {
@@ -223,7 +223,7 @@ async fn access(server: &ServerState, user: &Arc<User>, spec: &Value) -> Result<
     })
 }
 
-/// What the objects in question are narrowed to, as a request for them would say it: as text, or requirement by requirement.
+/// The selectors of the attributes as the query of a request, from their text or from their requirements.
 fn selecting(resource: &Value) -> Query {
     let text = |value: &Value, field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
     let written = |field: &str, write: fn(&str, &str, &[String]) -> String| {
@@ -282,7 +282,7 @@ fn rules(server: &ServerState, user: &User, spec: &Value) -> Result<Value, Statu
     }
     let mut errors = errors;
     if crate::access::gatekeepers::concern(&server.access.gatekeepers, user) {
-        // As of kube-apiserver's authorizers without rules.
+        // As kube-apiserver reports authorizers without rules.
         errors.push("some of what this user may do is decided by no rules".to_owned());
     }
     let mut status = json!({"incomplete": !errors.is_empty(), "resourceRules": resources, "nonResourceRules": paths});

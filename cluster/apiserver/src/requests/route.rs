@@ -26,7 +26,7 @@ pub(crate) async fn dispatch(context: &Context, verb: &str, body: Body) -> Resul
         ("list", _) => list::list(context).await,
         ("watch", _) => watch::watch(context).await,
         ("create", false) => create::create(context, body).await,
-        // As in kube-apiserver the body alone says what is made.
+        // As in kube-apiserver, only the body names the object to create.
         ("create", true) if context.served.role == Role::Custom => create::create(context, body).await,
         ("update", true) => update::update(context, body).await,
         ("patch", true) => patch::patch(context, body).await,

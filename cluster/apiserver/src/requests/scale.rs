@@ -76,7 +76,7 @@ pub(crate) async fn answer(context: &Context, paths: &ScalePaths, verb: &str, bo
     }
 }
 
-/// Refuses what a patch has made of a Scale if it cannot be read as one. `apart` is what the patch went through.
+/// Refuses the result of a patch that cannot be read as a Scale. `apart` has the fields through which the patch went.
 fn check_patched(scale: &Value, apart: &Value) -> Result<(), Status> {
     let schema = cluster_builtin::schema("autoscaling", "v1", "Scale").unwrap_or_else(Schema::any);
     match schema.unreadable(scale) {
@@ -88,7 +88,7 @@ fn check_patched(scale: &Value, apart: &Value) -> Result<(), Status> {
     }
 }
 
-/// Applies the number of replicas, as a configuration of the object that says nothing else.
+/// Applies the number of replicas, as a configuration of the object that has nothing else.
 async fn apply(context: &Context, paths: &ScalePaths, wanted: &Value) -> Result<Answer, Status> {
     let (name, manager) = (context.name(), context.query.get("fieldManager").unwrap_or_default());
     let mut errors = Vec::new();
@@ -126,7 +126,7 @@ async fn apply(context: &Context, paths: &ScalePaths, wanted: &Value) -> Result<
     Err(context.modified(name))
 }
 
-/// Replaces the object, and answers with its Scale; none when another write was quicker.
+/// Replaces the object, and answers with its Scale; none when another write was faster.
 async fn replace(
     context: &Context,
     paths: &ScalePaths,
@@ -144,7 +144,7 @@ async fn replace(
     }
 }
 
-/// What the object is in the version of the request, as a Scale.
+/// The object as a Scale.
 async fn scale_of(context: &Context, entry: &Entry, paths: &ScalePaths) -> Result<Value, Status> {
     let object = conversion::value(
         &context.server.network,
@@ -156,16 +156,16 @@ async fn scale_of(context: &Context, entry: &Entry, paths: &ScalePaths) -> Resul
     Ok(view(&object, paths))
 }
 
-/// Where managers have the replicas among their fields.
-struct ManagedPlace(Vec<String>);
+/// The path of the replicas in managed fields.
+struct ManagedPath(Vec<String>);
 
-impl ManagedPlace {
+impl ManagedPath {
     fn new(replicas: &str) -> Self {
         let parts = replicas.split('.').filter(|part| !part.is_empty());
         Self(parts.map(|part| format!("f:{part}")).collect())
     }
 
-    /// Whether any manager owns the replicas. Of a Scale that no one manages none is noted as its manager
+    /// Whether any manager owns the replicas. Without one, a write of the Scale records no manager
     /// (apimachinery v0.35 `pkg/util/managedfields/internal/skipnonapplied.go`).
     fn is_managed(&self, object: &Value) -> bool {
         let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
@@ -176,26 +176,26 @@ impl ManagedPlace {
         })
     }
 
-    /// Takes them from all who have them; who has nothing else is no manager any more.
-    fn forget(&self, object: &mut Value) {
+    /// Removes them from all managers, and managers that own nothing else.
+    fn remove(&self, object: &mut Value) {
         let entries = object
             .pointer_mut("/metadata/managedFields")
             .and_then(Value::as_array_mut);
         let Some(entries) = entries else { return };
         for entry in entries.iter_mut() {
-            without(&mut entry["fieldsV1"], &self.0);
+            remove_field(&mut entry["fieldsV1"], &self.0);
         }
         entries.retain(|entry| entry["fieldsV1"].as_object().is_none_or(|fields| !fields.is_empty()));
     }
 }
 
-/// Takes the field away, and what is empty without it.
-fn without(fields: &mut Value, place: &[String]) {
+/// Removes the field, and parents that are empty without it.
+fn remove_field(fields: &mut Value, place: &[String]) {
     let (Some((first, rest)), Some(fields)) = (place.split_first(), fields.as_object_mut()) else {
         return;
     };
     if let Some(below) = fields.get_mut(first).filter(|_| !rest.is_empty()) {
-        without(below, rest);
+        remove_field(below, rest);
         if below.as_object().is_none_or(|below| !below.is_empty()) {
             return;
         }
@@ -228,10 +228,10 @@ async fn change(
             return Err(Status::internal("the object has no place for its replicas"));
         }
         let mut write = Write::new(context);
-        let place = ManagedPlace::new(&paths.spec_replicas);
+        let place = ManagedPath::new(&paths.spec_replicas);
         if replicas == 0 && before != Some(0) {
-            // A Scale says nothing of zero, so that no one has the field.
-            place.forget(&mut object);
+            // A Scale leaves zero out, so no manager owns the field.
+            place.remove(&mut object);
             write.manager = None;
         } else if !place.is_managed(&object) {
             write.manager = None;

@@ -1,4 +1,4 @@
-//! Tables for kubectl. What a cell says is cluster-table's; here rows are put together.
+//! Tables for kubectl. Cells are printed by cluster-table; here rows are assembled.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ impl Tables {
             }
         };
         let printer = match served.kind.columns(version) {
-            // A path that is not understood costs the kind its columns, not its objects their table.
+            // A kind with an invalid path has no columns, but its objects still have a table.
             Some(columns) => Printer::custom(&columns).unwrap_or_else(|_| Printer::plain()),
             None => Printer::builtin(served.group(), served.plural()).unwrap_or_else(Printer::plain),
         };
@@ -99,7 +99,7 @@ impl Tables {
             .pointer("/metadata/annotations/k8s.io~1initial-events-end")
             .is_some();
         let object = match self.include {
-            // Else no one could see that the first list is complete.
+            // Otherwise clients could not see that the first list is complete.
             Include::None if ends => Some(raw(rendering::metadata(bytes, self.meta)?)?),
             Include::None => None,
             Include::Metadata => Some(raw(rendering::metadata(bytes, self.meta)?)?),
@@ -148,7 +148,7 @@ impl Tables {
         serde_json::to_vec(&table).map(Bytes::from).map_err(Status::internal)
     }
 
-    /// An object of a watch event as a table of one row; `header` says whether columns are described.
+    /// An object of a watch event as a table of one row; `header`: whether columns are described.
     pub(crate) fn event(&self, bytes: &[u8], now: Timestamp, header: bool) -> Result<Bytes, Status> {
         let row = self.row(bytes, now)?;
         self.table(&version_of(bytes), vec![row], header)

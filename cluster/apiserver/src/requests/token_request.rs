@@ -69,7 +69,7 @@ pub(crate) async fn request(context: &Context, body: Body) -> Result<Answer, Sta
     Ok(Answer::value(StatusCode::CREATED, &request).warn(review_warnings))
 }
 
-/// A request is that of its account, and has no token yet.
+/// Gives a request the identity of its account, and an empty token.
 fn identify(context: &Context, request: &mut Value, uid: &str) -> Result<(), Status> {
     let identity = [
         ("name", json!(context.name())),
@@ -85,7 +85,7 @@ fn identify(context: &Context, request: &mut Value, uid: &str) -> Result<(), Sta
     Ok(())
 }
 
-/// A request is noted as if it were stored, with the time it asks for.
+/// Records the manager as if the request were stored, with its validity.
 fn note_manager(context: &Context, request: &mut Value, validity: Duration) {
     let Some(fields) = request.as_object_mut() else { return };
     let spec = fields.entry("spec").or_insert_with(|| json!({}));
@@ -128,7 +128,7 @@ fn validity(request: &Value) -> Result<Duration, Status> {
 
 type Binding = (Option<BoundObject>, Option<(String, String)>);
 
-/// The object the token shall die with, and the node of a pod.
+/// The object to whose life the token is bound, and the node of a pod.
 async fn bound(context: &Context, request: &Value) -> Result<Binding, Status> {
     let Some(wanted) = request
         .pointer("/spec/boundObjectRef")

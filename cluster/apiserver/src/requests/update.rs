@@ -1,4 +1,4 @@
-//! PUT of an object or of a part of it.
+//! PUT of an object or of a subresource.
 
 use cluster_store::Revision;
 use http::StatusCode;
@@ -53,11 +53,11 @@ async fn put(context: &Context, incoming: Incoming, shape: Shape) -> Result<Answ
                 check_uid(context, &object, "")?;
                 check_number(&object)?;
                 context.check_create().await?;
-                // It replaces nothing, so what it was to replace is forgotten; but what is not stored keeps it.
-                let forgotten = metadata::of_mut(&mut object)?.remove("resourceVersion");
+                // It replaces nothing, so the version to replace is dropped; but a dry run returns it.
+                let dropped = metadata::of_mut(&mut object)?.remove("resourceVersion");
                 let mut entry = write.create(object).await?;
                 if write.dry_run
-                    && let Some(version) = forgotten.and_then(|version| version.as_str()?.parse().ok())
+                    && let Some(version) = dropped.and_then(|version| version.as_str()?.parse().ok())
                 {
                     entry.revision = Revision(version);
                 }

@@ -51,7 +51,7 @@ impl Write<'_> {
         }
     }
 
-    /// What is wrong with a change of metadata stands twice, as in kube-apiserver: before what the kind says, and in it.
+    /// Errors of a change of metadata are reported twice, as in kube-apiserver: before the errors of the kind, and among them.
     pub(crate) fn refuse_update(
         &self,
         name: &str,

@@ -30,9 +30,9 @@ use crate::wire::status::Status;
 
 /// Open watches per server. A laptop's landscape has a few hundred; a thousand watchers are a goal of the bench.
 const WATCHES_MAX: usize = 20_000;
-/// Kinds whose replicas upstream holds as a number that is there even if no one has said it.
+/// Kinds whose replicas are a plain number in upstream's internal types, and so are printed even if they are not set.
 const HOLD_REPLICAS: [&str; 4] = ["Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"];
-/// How often a watch that asked for bookmarks gets one.
+/// How often a watch that has requested bookmarks gets one.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// How long before its end a watch gets its last one, as kube-apiserver: the client begins again from there.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
@@ -169,9 +169,9 @@ async fn due(time: &mut Option<Pin<Box<Sleep>>>) {
     }
 }
 
-/// Why a watch ends of itself.
+/// Why a watch ends by itself.
 enum End {
-    /// The server does.
+    /// The server stops.
     Stopped,
     /// The kind is not served any more.
     Gone,
@@ -198,7 +198,7 @@ struct Watcher {
     changes: Changes,
     /// Where the watch began.
     from: Revision,
-    /// The newest version that was looked at.
+    /// The newest version that was processed.
     seen: Revision,
     deadline: Instant,
     // What a watch waits for beside changes is made once: there may be thousands of watches and of changes a second.
@@ -207,7 +207,7 @@ struct Watcher {
     /// Column definitions go with the first table only.
     header_sent: bool,
     chunks: VecDeque<Bytes>,
-    /// Changes are let gather until it is over. Made when it is wanted for the first time: most watches have few beside them.
+    /// Changes are collected until it is over. Created when it is first needed: most watches have few beside them.
     pause: Option<Pin<Box<Sleep>>>,
     ended: bool,
     ticket: Ticket,
@@ -263,7 +263,7 @@ impl Watcher {
         }
     }
 
-    /// Lets changes gather for a moment where so many watch that waking each of them for each change would be most of the work.
+    /// Lets changes collect for a moment if so many clients watch that waking each of them for each change is most of the work.
     fn begin_pause(&mut self) {
         let Some(length) = self.event_cache.pause() else { return };
         let until = Instant::now() + length;
@@ -319,7 +319,7 @@ impl Watcher {
         let shown = tokio::select! {
             biased;
             () = server.stop.cancelled() => None,
-            // Most watches have no use for the room that a webhook needs.
+            // Boxed, because most watches never need the memory of a webhook call.
             shown = Box::pin(converted(&server, &served, self.version.clone(), &change)) => shown,
         };
         match shown {
@@ -349,7 +349,7 @@ impl Watcher {
         match (before, now) {
             (None, true) => self.line(lines, "ADDED", object, entry.revision),
             (Some(_), true) => self.line(lines, "MODIFIED", object, entry.revision),
-            // Whoever watches a part sees the last state that was in it, at the version of the change.
+            // A watch with a selector gets the last state that matched, at the version of the change.
             (Some(previous), false) => self.line(lines, "DELETED", previous, entry.revision),
             (None, false) => Ok(()),
         }
@@ -378,7 +378,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Tells the client how far the store has come. Changes up to there that are ready go first.
+    /// Sends a bookmark with the newest version of the store. Changes up to there that are ready go first.
     async fn progress(&mut self) {
         let Ok(revision) = self.server.store.revision(&self.served.store_name).await else {
             return;
@@ -387,7 +387,7 @@ impl Watcher {
         // follow once the stream has nothing ready.
         self.rest().await;
         self.seen = self.seen.max(revision);
-        // Nothing has happened since the client began: it knows.
+        // Nothing has happened since the watch began.
         if self.seen <= self.from {
             return;
         }
@@ -398,7 +398,7 @@ impl Watcher {
         self.push(lines);
     }
 
-    /// Takes all changes that are ready (asked for outside tokio's budget, which would feign that there are none).
+    /// Takes all changes that are ready (polled outside tokio's budget, which could pretend that there are none).
     async fn rest(&mut self) {
         let mut lines = Vec::new();
         while !self.ended {
@@ -410,7 +410,7 @@ impl Watcher {
         self.push(lines);
     }
 
-    /// One chunk of all these lines. A single one is sent as it is shared.
+    /// One chunk of all these lines. A single one is not copied.
     fn push(&mut self, mut lines: Vec<Bytes>) {
         if lines.len() < 2 {
             self.chunks.extend(lines.pop());
@@ -429,10 +429,10 @@ impl Watcher {
         }
         let api_version = info.api_version(&self.version);
         let mut object = serde_json::json!({"kind": info.kind, "apiVersion": api_version, "metadata": metadata});
-        // An object of a type of Go, in which no one has set anything.
+        // An object of a Go type in which nothing is set.
         if let Some(schema) = self.served.kind.schema(&self.version).filter(Schema::is_of_go) {
             schema.fill_zeros(&mut object);
-            // Where they can be left out, upstream holds them as a number all the same.
+            // They are optional here, but a plain number in upstream's internal types.
             if HOLD_REPLICAS.contains(&&*info.kind) {
                 object["spec"]["replicas"] = 0.into();
             }
@@ -442,7 +442,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// An object's bytes in the shape that was asked for.
+    /// An object's bytes in the requested shape.
     fn shaped(&mut self, bytes: Bytes) -> Result<Bytes, Status> {
         match self.shape {
             Shape::Object => Ok(bytes),
@@ -455,8 +455,8 @@ impl Watcher {
     }
 }
 
-/// What a change is about, in the version that is watched. None: the webhook has failed. Then the watch ends without a word,
-/// as it does in kube-apiserver: a client that lists again sees it.
+/// The objects of a change, in the version that is watched. None: the webhook has failed. Then the watch ends without an error,
+/// as it does in kube-apiserver: a client that lists again gets the error.
 async fn converted(
     server: &ServerState,
     served: &Served,

@@ -12,7 +12,7 @@ use crate::kinds::kind::{Call, Operation, Review};
 use crate::kinds::registry::Role;
 use crate::kinds::{conversion, definition, metadata, namespaces, strategies};
 use crate::objects::retained_fields::keep_stored;
-use crate::requests::{address_allocation, ineffective_fields, managed_fields};
+use crate::requests::{address_allocation, ineffective_kinds, managed_fields};
 use crate::state::context::{Context, Turn};
 use crate::state::pending_write::Write;
 use crate::state::reader::Reader;
@@ -20,13 +20,13 @@ use crate::wire::status::Status;
 
 /// How often a write is validated again because another process was faster with one that depends on the same objects.
 pub(crate) const TURNS_MAX: usize = 64;
-/// How often a generated name is drawn again when it is taken, as kube-apiserver.
-const NAME_DRAWS_MAX: usize = 8;
+/// How often a name is generated again when it is taken, as in kube-apiserver.
+const NAME_TRIES_MAX: usize = 8;
 
-/// What came of a write.
+/// The result of a write.
 #[derive(Clone, Debug)]
 pub(crate) enum Written {
-    /// The object is there in this state. Revision 0: it was a dry run of a create.
+    /// The object is stored in this state. Revision 0: it was a dry run of a create.
     Stored(Entry),
     /// The write took the last finalizer away; this was the last state, at the version before it went.
     Removed(Entry),
@@ -92,7 +92,7 @@ impl Write<'_> {
         let base = metadata::text(&object, "generateName").to_owned();
         let generate = metadata::text(&object, "name").is_empty() && !base.is_empty();
         self.generated = generate;
-        for draw in 1.. {
+        for attempt in 1.. {
             let mut object = object.clone();
             if generate {
                 let name = metadata::generated_name(&base, &context.server.entropy.suffix(metadata::GENERATED_SUFFIX));
@@ -101,9 +101,9 @@ impl Write<'_> {
             match self.create_named(object).await {
                 Ok(entry) => return Ok(entry),
                 Err(Refusal::Status(status))
-                    if generate && draw < NAME_DRAWS_MAX && status.reason() == "AlreadyExists" => {}
+                    if generate && attempt < NAME_TRIES_MAX && status.reason() == "AlreadyExists" => {}
                 Err(Refusal::Status(status)) => return Err(status),
-                Err(Refusal::Overtaken | Refusal::Stale) if draw < TURNS_MAX => {}
+                Err(Refusal::Overtaken | Refusal::Stale) if attempt < TURNS_MAX => {}
                 Err(Refusal::Overtaken | Refusal::Stale) => return Err(overtaken()),
             }
         }
@@ -156,13 +156,13 @@ impl Write<'_> {
         };
         self.warnings.extend(kind.review(review).await?);
         self.warnings
-            .extend(ineffective_fields::warning(&info.group, &info.kind, &object));
+            .extend(ineffective_kinds::warning(&info.group, &info.kind, &object));
         if context.served.role == Role::CustomResourceDefinition {
             definition::begin_status(&mut object);
             self.warnings.extend(definition::warnings(&object, None));
         }
         self.drop_applied_nulls(&mut object);
-        let stored = self.charge_and_encode(&call, object, None).await?;
+        let stored = self.count_and_encode(&call, object, None).await?;
         let key = context.key(&name);
         if self.dry_run {
             return Ok(self.create_dry(key, stored).await?);
@@ -173,7 +173,7 @@ impl Write<'_> {
         Ok(entry)
     }
 
-    /// What follows from a write.
+    /// Applies to the server what follows from a write.
     async fn observe_write(&self, entry: &Entry) -> Result<(), Status> {
         let context = self.context;
         if context.served.role == Role::CustomResourceDefinition && context.subresource().is_none() {
@@ -217,7 +217,7 @@ impl Write<'_> {
         self.run_mutating_admission(&call, &mut object, Some(&old)).await?;
         kind.prepare(&call, &mut object, Some(&old));
         let _address = address_allocation::prepare(context, &mut object, Some(&old)).await?;
-        let as_sent = may_go(context, &object).then(|| object.clone());
+        let as_sent = is_removable(context, &object).then(|| object.clone());
         if let Some(schema) = context.served.hub_schema().filter(|schema| schema.is_of_go()) {
             schema.settle(&mut object);
             managed_fields::keep_times(&mut object, &old);
@@ -242,15 +242,15 @@ impl Write<'_> {
         if context.served.role == Role::CustomResourceDefinition {
             self.warnings.extend(definition::warnings(&object, Some(&old)));
         }
-        if may_go(context, &object) {
-            self.charge(&call, &object, Some(&old)).await?;
+        if is_removable(context, &object) {
+            self.count_in_quotas(&call, &object, Some(&old)).await?;
             return self.remove(&turn, live, last_state(object, as_sent)?).await;
         }
-        let is_read_otherwise = self.drop_applied_nulls(&mut object);
-        let stored = self.charge_and_encode(&call, object, Some(&old)).await?;
-        if stored.bytes() == live.object.bytes() && !is_read_otherwise {
+        let has_dropped_nulls = self.drop_applied_nulls(&mut object);
+        let stored = self.count_and_encode(&call, object, Some(&old)).await?;
+        if stored.bytes() == live.object.bytes() && !has_dropped_nulls {
             if context.served.role == Role::CustomResourceDefinition && !self.dry_run {
-                // The write before may have been cut off from what follows from it.
+                // The write before may have been interrupted before its effects were applied.
                 self.observe_write(live).await?;
             }
             return Ok(Written::Stored(live.clone()));
@@ -319,8 +319,8 @@ impl Write<'_> {
         Ok(())
     }
 
-    /// What was applied to a custom resource is read first when it comes back from the store: there go the nulls that were
-    /// valid only because nothing is known of their fields. Whether there were any; real Kubernetes stores them.
+    /// Drops nulls from an applied custom resource, which were valid only because their fields have no schema. Real Kubernetes
+    /// stores them, and drops them when it reads the object from its store. True: there were some.
     /// (apiextensions-apiserver v0.35 `pkg/apiserver/customresource_handler.go`, the decoder of its store.)
     fn drop_applied_nulls(&self, object: &mut Value) -> bool {
         let is_applied = self.manager.is_none() && self.context.served.role == Role::Custom;
@@ -335,14 +335,14 @@ impl Write<'_> {
         before != *object
     }
 
-    /// The object as it is stored, charged to quotas. What a webhook makes of it is known before it is charged.
-    async fn charge_and_encode(&self, call: &Call<'_>, object: Value, old: Option<&Value>) -> Result<Object, Status> {
+    /// Counts the object in quotas, and encodes it for the store. A webhook converts it before it is counted.
+    async fn count_and_encode(&self, call: &Call<'_>, object: Value, old: Option<&Value>) -> Result<Object, Status> {
         if self.context.served.converter().is_some() {
             let stored = self.object(object.clone()).await?;
-            self.charge(call, &object, old).await?;
+            self.count_in_quotas(call, &object, old).await?;
             return Ok(stored);
         }
-        self.charge(call, &object, old).await?;
+        self.count_in_quotas(call, &object, old).await?;
         self.object(object).await
     }
 
@@ -351,7 +351,7 @@ impl Write<'_> {
         metadata::tidy(metadata);
         let (served, version) = (&self.context.served, self.context.working_version());
         if version != served.storage_version {
-            // The version of the store belongs to no other version of the kind.
+            // A webhook gets no resourceVersion, which is not stored either.
             metadata.remove("resourceVersion");
             object = conversion::object(
                 &self.context.server.network,
@@ -366,7 +366,7 @@ impl Write<'_> {
     }
 }
 
-/// What is shown of an object that goes. It is not stored once more, so that nothing of it is settled but its metadata.
+/// The last state of an object that is removed. It is not stored again, so only its metadata are normalized.
 fn last_state(mut object: Value, as_sent: Option<Value>) -> Result<Object, Status> {
     metadata::tidy(metadata::of_mut(&mut object)?);
     let last = match as_sent {
@@ -379,7 +379,7 @@ fn last_state(mut object: Value, as_sent: Option<Value>) -> Result<Object, Statu
     Object::from_value(last).map_err(|error| Status::bad_request(error.to_string()))
 }
 
-/// 409 for a write that was validated again and again.
+/// 409 for a write that was overtaken too often.
 pub(crate) fn overtaken() -> Status {
     Status::new(
         http::StatusCode::CONFLICT,
@@ -410,8 +410,8 @@ pub(crate) fn check_number(object: &Value) -> Result<(), Status> {
     }
 }
 
-/// Whether an object whose deletion has begun waits for nothing any more.
-fn may_go(context: &Context, object: &Value) -> bool {
+/// Whether the object is being deleted and nothing is left to wait for.
+fn is_removable(context: &Context, object: &Value) -> bool {
     metadata::is_deleting(object)
         && metadata::finalizers(object).is_empty()
         && match context.served.role {

@@ -83,11 +83,11 @@ impl ApiServer {
         self.client_for(Identity::Token(self.0.access.loopback_token().to_owned()))
     }
 
-    /// Replaces from now on whose client certificates are accepted (a PEM bundle, empty for none) and which front proxies are
-    /// believed, for a server that stands behind another one and follows whom that one trusts.
+    /// Replaces the authorities of client certificates (a PEM bundle, empty for none) and the front proxies that are trusted, for
+    /// a server that stands behind another one and trusts whom that one trusts.
     ///
     /// # Errors
-    /// A bundle that cannot be read; what it is about stays as it was.
+    /// When a bundle cannot be read; it replaces nothing.
     pub fn trust(&self, client_authorities: &str, front_proxies: &FrontProxies) -> Result<(), Status> {
         self.0.access.trust(client_authorities, front_proxies)
     }

@@ -36,7 +36,7 @@ use crate::state::metrics::Metrics;
 use crate::state::parsed_objects::ParsedObjects;
 use crate::state::protection::Protection;
 use crate::state::readiness::Readiness;
-use crate::state::relay_limit::Carried;
+use crate::state::relay_limit::RelayLimit;
 use crate::state::server_state::ServerState;
 use crate::storage::errors::store_status;
 use crate::storage::format;
@@ -46,12 +46,12 @@ use crate::storage::service_addresses::Addresses;
 use crate::storage::stores::{Stores, store_name};
 use crate::wire::status::Status;
 
-/// What a server is made of. The store, clock and entropy are asked for by name; all else has a default.
+/// What a server is made of. The store is required; all else has a default.
 pub struct Builder {
     name: String,
     git_version: String,
     store: Option<Arc<dyn Store>>,
-    apart: BTreeMap<String, Arc<dyn Store>>,
+    separate_stores: BTreeMap<String, Arc<dyn Store>>,
     kinds: Vec<Arc<dyn Kind>>,
     in_front: Option<kube::Client>,
     clock: Clock,
@@ -81,7 +81,7 @@ impl Builder {
             name,
             git_version: DEFAULT_GIT_VERSION.to_owned(),
             store: None,
-            apart: BTreeMap::new(),
+            separate_stores: BTreeMap::new(),
             kinds: Vec::new(),
             in_front: None,
             clock: Clock::real(),
@@ -105,26 +105,26 @@ impl Builder {
         }
     }
 
-    /// Where objects are kept. Required.
+    /// Where objects are stored. Required.
     #[must_use]
     pub fn store(mut self, store: impl Store) -> Self {
         self.store = Some(Arc::new(store));
         self
     }
 
-    /// Where objects are kept, shared.
+    /// Where objects are stored, shared.
     #[must_use]
     pub fn shared_store(mut self, store: Arc<dyn Store>) -> Self {
         self.store = Some(store);
         self
     }
 
-    /// Keeps objects of a built-in resource in a store of its own; custom resources stay where all else is. Objects that the
-    /// main store has of it are not seen any more. (`--etcd-servers-overrides`)
+    /// Stores objects of a built-in resource in a store of its own; custom resources stay in the main store. Objects of the
+    /// resource in the main store are no longer read. (`--etcd-servers-overrides`)
     #[must_use]
     pub fn store_of(mut self, group: &str, resource: &str, store: Arc<dyn Store>) -> Self {
         if builtin::is_stored(group, resource) {
-            self.apart.insert(store_name(group, resource), store);
+            self.separate_stores.insert(store_name(group, resource), store);
         }
         self
     }
@@ -169,7 +169,7 @@ impl Builder {
     }
 
     /// The range that Services get their cluster IPs from; without one Services get none and the Service
-    /// `kubernetes` is not made.
+    /// `kubernetes` is not created.
     #[must_use]
     pub fn service_range(mut self, range: IpNet) -> Self {
         self.service_range = Some(range);
@@ -185,7 +185,7 @@ impl Builder {
         self
     }
 
-    /// How many audit records are retained for who reads them later; none by default. Subscribers hear of all.
+    /// How many audit records are retained for later readers; none by default. Subscribers get all.
     #[must_use]
     pub fn audit_records(mut self, retained_max: usize) -> Self {
         self.audit_records = retained_max;
@@ -206,25 +206,25 @@ impl Builder {
         self
     }
 
-    /// Whether every pod runs as a service account that is there, with a token; yes by default. No is what kube-apiserver
-    /// does with `ServiceAccount` among `--disable-admission-plugins`: for servers beside which no one makes the account
-    /// `default` of each namespace.
+    /// Whether every pod runs as an existing service account, with a token; yes by default. No is what kube-apiserver does with
+    /// `ServiceAccount` among `--disable-admission-plugins`: for servers without a controller that creates the account `default`
+    /// of each namespace.
     #[must_use]
     pub fn pods_as_accounts(mut self, wanted: bool) -> Self {
         self.accounts = wanted;
         self
     }
 
-    /// Believes what front proxies say of users, so that this server can stand behind another one; no one by default.
+    /// The front proxies whose identity headers are trusted, so that this server can stand behind another one; none by default.
     #[must_use]
     pub fn front_proxies(mut self, front_proxies: FrontProxies) -> Self {
         self.front_proxies = Some(front_proxies);
         self
     }
 
-    /// Asks another API server who a token belongs to that no one here has issued (TokenReview), and whether a user may do
-    /// something (SubjectAccessReview) instead of the access rules in the own store. Answers are kept for 10 s. No one is
-    /// asked by default. (`--authentication-kubeconfig`, `--authorization-kubeconfig`)
+    /// Delegates to another API server: tokens that this server has not issued (TokenReview), and access decisions
+    /// (SubjectAccessReview) in place of the access rules in its own store. Responses are cached for 10 s. Nothing is delegated
+    /// by default. (`--authentication-kubeconfig`, `--authorization-kubeconfig`)
     #[must_use]
     pub fn delegate(self, client: kube::Client) -> Self {
         self.delegate_to(client.clone(), client)
@@ -249,8 +249,8 @@ impl Builder {
         self
     }
 
-    /// Whose access the other server is asked about each time, after [`Builder::delegate`]: users whose rights follow from
-    /// objects that change all the time. None by default.
+    /// The users whose access decisions are never cached, after [`Builder::delegate`]: their rights follow from objects that
+    /// change all the time. None by default.
     #[must_use]
     pub fn review_each_time(mut self, of: fn(&User) -> bool) -> Self {
         if let Some(delegates) = &mut self.delegates {
@@ -265,7 +265,7 @@ impl Builder {
     /// the webhooks and policies of admission, which apply to the kinds of this server too. Writes wait, and `/readyz` fails with
     /// `informer-sync`, until the server in front has listed what is followed.
     ///
-    /// What the kinds say about writes of built-in kinds ([`Kind::guards`]) is not asked: the server in front takes these.
+    /// Guards of the kinds for writes of built-in kinds ([`Kind::guards`]) are not called: the server in front takes these.
     #[must_use]
     pub fn behind(mut self, client: kube::Client) -> Self {
         self.in_front = Some(client);
@@ -280,8 +280,8 @@ impl Builder {
         self
     }
 
-    /// The client certificate (PEM, its chain behind it) and private key by which this server is believed as a front proxy of
-    /// servers behind it; without them they are asked by no one. (`--proxy-client-cert-file`, `--proxy-client-key-file`)
+    /// The client certificate (PEM, its chain behind it) and private key by which servers behind this one trust it as their front
+    /// proxy; without them it has no client certificate. (`--proxy-client-cert-file`, `--proxy-client-key-file`)
     ///
     /// # Errors
     /// When one of them cannot be read.
@@ -291,15 +291,15 @@ impl Builder {
         Ok(self)
     }
 
-    /// Whether other servers write to the same store; no by default. Then what they write of access rules, admission and
-    /// custom resource definitions counts here as well, as soon as a watch tells it.
+    /// Whether other servers write to the same store; no by default. Then their writes of access rules, admission and custom
+    /// resource definitions apply here as well, as soon as a watch reports them.
     #[must_use]
     pub fn others_write(mut self, others: bool) -> Self {
         self.shared = others;
         self
     }
 
-    /// Who answers for a node, by its name: logs of containers are asked there. No one by default.
+    /// The service of a node of this process, by its name, which has the logs of containers. None by default.
     #[must_use]
     pub fn nodes(mut self, find: impl Fn(&str) -> Option<HttpService> + Send + Sync + 'static) -> Self {
         self.nodes = Some(Box::new(find));
@@ -320,7 +320,7 @@ impl Builder {
         self
     }
 
-    /// Starts the server: loads the custom resources and access rules that the store holds, makes the default
+    /// Starts the server: loads the custom resources and access rules that the store holds, creates the default
     /// namespaces and the bootstrap policy. Errors: no store, or it does not answer.
     pub async fn build(self) -> Result<ApiServer, Status> {
         let store = self
@@ -328,7 +328,7 @@ impl Builder {
             .ok_or_else(|| Status::internal("an API server needs a store"))?;
         let store_metrics = Arc::new(StoreMetrics::default());
         let in_front = self.in_front.map(|client| Arc::new(InFront::new(client)));
-        let mut store = Stores::new(store, self.apart, &store_metrics);
+        let mut store = Stores::new(store, self.separate_stores, &store_metrics);
         if let Some(front) = &in_front {
             let served: BTreeSet<String> = self.kinds.iter().map(|kind| kind.resource().store_name()).collect();
             store = store.serving(served, front.clone());
@@ -384,17 +384,17 @@ impl Builder {
             accounts: self.accounts,
             network,
             in_front,
-            carried: Carried::default(),
+            relay_limit: RelayLimit::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         });
-        started(&state, self.shared).await?;
+        start(&state, self.shared).await?;
         Ok(ApiServer::of(state))
     }
 }
 
 /// Starts what runs beside requests. `is_shared`: whether other servers write to the same store.
-async fn started(state: &Arc<ServerState>, is_shared: bool) -> Result<(), Status> {
+async fn start(state: &Arc<ServerState>, is_shared: bool) -> Result<(), Status> {
     if state.in_front.is_some() {
         front_mirror::start(state);
         return Ok(());

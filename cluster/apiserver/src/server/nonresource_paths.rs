@@ -33,7 +33,7 @@ pub(crate) async fn answer(
     query: &Query,
 ) -> Result<Answer, Status> {
     let segments: Vec<&str> = info.path.split('/').filter(|part| !part.is_empty()).collect();
-    // A tunnel leads nowhere: to say yes would open one.
+    // CONNECT is refused: a success would open a tunnel.
     if info.has_gap || parts.method == Method::CONNECT {
         return Err(Status::no_such_page());
     }
@@ -48,7 +48,7 @@ pub(crate) async fn answer(
         ["healthz" | "livez" | "readyz", rest @ ..] => health(server, segments[0], rest, query),
         ["api" | "apis", ..] => documents::answer(server, &segments, &parts.headers),
         ["openapi", "v3", rest @ ..] => openapi::answer(server, rest),
-        ["openapi", "v2"] => Ok(openapi::second(&parts.headers)),
+        ["openapi", "v2"] => Ok(openapi::v2_document(&parts.headers)),
         ["openid", "v1", "jwks", rest @ ..] => issuer(server, true, rest, parts),
         [".well-known", "openid-configuration", rest @ ..] => issuer(server, false, rest, parts),
         _ => Err(Status::no_such_page()),
@@ -62,7 +62,7 @@ async fn metrics(server: &ServerState) -> Answer {
     Answer::typed(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text)
 }
 
-/// How many objects there are of each kind, read from the store now: a page of one says how many follow.
+/// How many objects there are of each kind, from the store: a page of one has the number of those that follow.
 async fn show_objects(server: &ServerState, text: &mut String) {
     let kinds = server.registry.snapshot();
     let mut counts: Vec<(String, String, i64)> = Vec::new();
@@ -71,7 +71,7 @@ async fn show_objects(server: &ServerState, text: &mut String) {
             limit: NonZeroUsize::new(1),
             ..Page::default()
         };
-        // The state that is counted is the newest: a client that asks every few seconds is no burden.
+        // Counts the newest state, which is cheap enough for a scrape every few seconds.
         let listed = server.store.list(&Range::all(&*served.store_name), page).await;
         let count = listed.map(|listing| listing.entries.len() + listing.remaining);
         let count = count.ok().and_then(|count| i64::try_from(count).ok()).unwrap_or(-1);
@@ -179,7 +179,7 @@ fn issuer(server: &ServerState, wants_keys: bool, below: &[&str], parts: &Parts)
     Ok(Answer::typed(StatusCode::OK, media_type, document.clone()).with_caching(KEYS_CACHING))
 }
 
-/// A check that is asked for by name.
+/// A check that is requested by name.
 fn single(checks: &[(String, Result<(), String>)]) -> Answer {
     match checks.iter().find_map(|(_, outcome)| outcome.as_ref().err()) {
         None => Answer::text(StatusCode::OK, "ok".to_owned()),
@@ -207,7 +207,7 @@ fn health(server: &ServerState, endpoint: &str, rest: &[&str], query: &Query) ->
         }
         _ => return Err(Status::no_such_page()),
     }
-    // As in kube-apiserver, that it is there is enough.
+    // As in kube-apiserver, the value of `verbose` does not matter.
     let (code, text) = readiness::show(
         endpoint,
         &checks,

@@ -1,5 +1,5 @@
-//! The way of every request: parse, authenticate, authorize, route, record. It knows no verb's meaning, but for which
-//! verbs may change something: such a request goes on to its end when the client goes away.
+//! The way of every request: parse, authenticate, authorize, route, record. It does not know what verbs do, except which may
+//! change something: such a request runs to its end even if the client disconnects.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -47,7 +47,7 @@ pub(crate) async fn serve(server: Arc<ServerState>, request: Request<Body>) -> R
     answer.into_response(head_only, writing)
 }
 
-/// Strategies of other crates run below: a panic there must cost its request alone.
+/// Strategies of other crates run below: a panic there must fail only its own request.
 async fn unless_it_panics<T>(work: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
     let outcome = AssertUnwindSafe(work).catch_unwind().await;
     outcome.unwrap_or_else(|_| Err(Status::internal("the request's handler panicked")))
@@ -57,7 +57,7 @@ async fn unless_it_panics<T>(work: impl Future<Output = Result<T, Status>>) -> R
 /// that has reached the store happens all the same: then what follows from it (access rules, served kinds, the audit
 /// record) must happen too, and what it holds (addresses) must be held until it is stored.
 async fn change(server: Arc<ServerState>, trace: Trace, context: Context, body: Body) -> Answer {
-    // Who shuts down waits for requests that began before, and no request begins after.
+    // A shutdown waits for requests that began before, and no request begins after it.
     let running = server.tasks.token();
     if server.stop.is_cancelled() {
         return finish(&server, trace, Err(shutting_down()));
@@ -92,8 +92,8 @@ fn finish(server: &ServerState, mut trace: Trace, outcome: Result<Answer, Status
         let clock = server.clock.clone();
         answer = draft.finish(answer, &trace.annotations, &trace.info, move || clock.now());
     }
-    if let Some(going_on) = server.metrics.goes_on(&trace.info) {
-        answer = answer.holding(going_on);
+    if let Some(counted) = server.metrics.begin_long_running(&trace.info) {
+        answer = answer.holding(counted);
     }
     record(server, trace, answer.code);
     answer
@@ -105,11 +105,11 @@ fn shutting_down() -> Status {
 
 /// How far a request is before it reaches the handler of its verb.
 enum Begun {
-    /// All done: no resource is concerned, or it was a question.
+    /// Complete: the path is no resource, or the request was a review, or another server has answered.
     Answered(Answer),
     /// The rest only reads, and ends with its client.
     Reading(Context, Body),
-    /// The rest may change something. The body is at hand, for no one might send the rest of it.
+    /// The rest may change something. The body has been read, because the client may disconnect.
     Changing(Context, Body),
 }
 
@@ -121,11 +121,11 @@ struct Trace {
     impersonator: String,
     info: RequestInfo,
     annotations: BTreeMap<String, String>,
-    /// What is said of a token that no one looked at.
+    /// The warning about a token that was not evaluated.
     overlooked: Option<&'static str>,
-    /// What the audit log reports of it.
+    /// The audit event, if events are configured.
     audit: Option<Draft>,
-    /// Held until the answer is made.
+    /// Held until the request is answered.
     seat: Option<Seat>,
 }
 
@@ -143,7 +143,7 @@ impl Trace {
         }
     }
 
-    fn tell(&mut self, what: impl FnOnce(&mut Draft, &RequestInfo)) {
+    fn with_draft(&mut self, what: impl FnOnce(&mut Draft, &RequestInfo)) {
         if let Some(draft) = &mut self.audit {
             what(draft, &self.info);
         }
@@ -166,7 +166,7 @@ async fn begin(
     let query = Query::parse(parts.uri.query());
     *writing = negotiation::writing(&parts.headers, &query);
     trace.info = RequestInfo::parse(&parts.method, parts.uri.path(), &query).map_err(bad_path)?;
-    let user = who(server, &parts, trace).await?;
+    let user = identify(server, &parts, trace).await?;
     trace.seat = server.fairness.turn(&user, &trace.info).await?;
     authorize(server, &user, trace, &query).await?;
     if let Some(route) = server
@@ -212,28 +212,28 @@ async fn begin(
         front.synced().await?;
     }
     let body = read_body(body).await?;
-    trace.tell(|draft, _| draft.sent(&context.headers, &body));
+    trace.with_draft(|draft, _| draft.sent(&context.headers, &body));
     Ok(Begun::Changing(context, Body::from(body)))
 }
 
-/// The caller, or the user as whom it acts.
-async fn who(server: &ServerState, parts: &Parts, trace: &mut Trace) -> Result<Arc<User>, Status> {
+/// The caller, or the user whom it impersonates.
+async fn identify(server: &ServerState, parts: &Parts, trace: &mut Trace) -> Result<Arc<User>, Status> {
     trace.overlooked = overlooked_token(&parts.headers);
     let real = server.access.authenticate(parts).await?;
-    // Whom something else tells is not asked for a token.
+    // A user who was identified by something else needs no token.
     trace.overlooked = trace.overlooked.filter(|_| real.name == group::ANONYMOUS_USER);
     trace.user = Some(real.clone());
-    trace.tell(|draft, info| draft.received(&real, info, server.clock.now()));
+    trace.with_draft(|draft, info| draft.received(&real, info, server.clock.now()));
     let user = server.access.impersonate(real.clone(), parts).await?;
     if !Arc::ptr_eq(&real, &user) {
         trace.impersonator = real.name.clone();
         trace.user = Some(user.clone());
-        trace.tell(|draft, _| draft.acts_as(&user));
+        trace.with_draft(|draft, _| draft.acts_as(&user));
     }
     Ok(user)
 }
 
-/// What serves a path, if it leads to something and takes the method at all.
+/// The kind that serves a path, if there is one and it takes the method.
 fn find<'a>(kinds: &'a Kinds, info: &RequestInfo, target: &Target, head: bool) -> Result<&'a Arc<Served>, Status> {
     let nowhere = || kinds.nowhere(&target.group);
     let served = kinds.find(&target.group, &target.resource).filter(|_| !info.has_gap);
@@ -275,7 +275,7 @@ async fn authorize(server: &ServerState, user: &Arc<User>, trace: &mut Trace, qu
         Some(target) => Attributes::resource(user, info.verb, target.resource_target()),
     };
     let decision = authorization::decide(&server.access, &attributes, query).await?;
-    trace.tell(|draft, _| match &decision {
+    trace.with_draft(|draft, _| match &decision {
         Decision::Allow(why) => draft.decided(true, why),
         Decision::Deny(why) => draft.decided(false, why),
     });

@@ -1,4 +1,4 @@
-//! The newest revision that a server has taken in of each object by which it behaves.
+//! The newest revision that a server has applied of each object that changes how it behaves.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -9,12 +9,11 @@ use cluster_store::{Entry, Key, Revision};
 /// forgotten.
 const APPLIED_MAX: usize = 10_000;
 
-/// The newest revision of each object that changes how this server behaves: two writers of one object may get here in
-/// another order than their writes were made in.
+/// The newest revision of each such object: two writes of one object may get here in another order than they were stored in.
 #[derive(Default)]
 pub(crate) struct Applied(pub(crate) Mutex<BTreeMap<Key, Revision>>);
 
-/// Whether nothing newer of the object was seen before; then this is the newest.
+/// Whether nothing newer of the object was applied before; then this is recorded as the newest.
 pub(crate) fn is_newest(applied: &mut BTreeMap<Key, Revision>, entry: &Entry) -> bool {
     if applied.get(&entry.key).is_some_and(|newest| *newest > entry.revision) {
         return false;

@@ -30,9 +30,9 @@ pub(crate) struct Context {
     pub(crate) query: Query,
     pub(crate) headers: HeaderMap,
     pub(crate) now: Timestamp,
-    /// When the caller stops waiting for answers of others.
+    /// When the caller stops waiting for answers of other servers.
     pub(crate) deadline: Instant,
-    /// What the audit record says beside the request itself.
+    /// Annotations of the audit record.
     pub(crate) annotations: Mutex<BTreeMap<String, String>>,
 }
 
@@ -42,7 +42,7 @@ impl Context {
         &self.target.version
     }
 
-    /// Adds to the audit record. What was said first under a key stays, as in kube-apiserver.
+    /// Adds an annotation to the audit record. The first value of a key stays, as in kube-apiserver.
     pub(crate) fn annotate(&self, key: String, value: String) {
         let mut annotations = self.annotations.lock().unwrap_or_else(PoisonError::into_inner);
         annotations.entry(key).or_insert(value);
@@ -52,7 +52,7 @@ impl Context {
         std::mem::take(&mut self.annotations.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether status is written apart.
+    /// Whether the version has the subresource `status`.
     pub(crate) fn has_status(&self) -> bool {
         self.served.info().has_status(self.version())
     }
@@ -113,8 +113,8 @@ impl Context {
         }
     }
 
-    /// Waits for the turn of a write that its kind validates against other objects. To be held until the write is stored, which is to
-    /// be done through it.
+    /// Waits for the turn of a write that its kind validates against other objects. To be held until the write is stored
+    /// through [`Turn::store`].
     pub(crate) async fn turn(&self, call: &Call<'_>) -> Result<Turn<'_>, Status> {
         let store = self.server.store.of(&self.served.store_name);
         if !self.served.kind.exclusive(call) {
@@ -145,7 +145,7 @@ impl Context {
         }
     }
 
-    /// Refuses a request of another verb that would create its object to who may not create it.
+    /// 403 for a request of another verb that would create its object, where the user may not create it.
     pub(crate) async fn check_create(&self) -> Result<(), Status> {
         let target = self.target.resource_target();
         let attributes = Attributes::resource(&self.user, "create", target);
@@ -160,7 +160,7 @@ impl Context {
             .ok_or_else(|| self.not_found(name))
     }
 
-    /// Who is written into managedFields.
+    /// The manager for managedFields.
     pub(crate) fn manager(&self) -> String {
         manager(&self.query, &self.headers)
     }
@@ -180,7 +180,7 @@ impl Context {
             .namespace()
             .map(|namespace| format!("{namespace}/"))
             .unwrap_or_default();
-        // What only looks as if it wrote knows no root.
+        // A dry run has keys without the root.
         let root = if self.query.dry_run() { "" } else { "/registry" };
         let why = format!(
             "StorageError: invalid object, Code: 4, Key: {root}/{}/{namespace}{}, ResourceVersion: 0, AdditionalErrorMsg: \
@@ -191,7 +191,7 @@ impl Context {
         Status::conflict(group, plural, self.name(), &why)
     }
 
-    /// Where kube-apiserver keeps objects of this kind
+    /// Where kube-apiserver stores objects of this kind
     /// (kubernetes/kubernetes v1.35 pkg/kubeapiserver/default_storage_factory_builder.go).
     fn folder(&self) -> String {
         let (group, plural) = (self.served.group(), self.served.plural());
@@ -235,11 +235,11 @@ impl Context {
 /// The right to write what was validated against other objects.
 pub(crate) struct Turn<'a> {
     _held: Option<MutexGuard<'a, ()>>,
-    /// Refuses with [`StoreError::Overtaken`] what another process was faster with.
+    /// Refuses with [`StoreError::Overtaken`] a write that another process was faster than.
     pub(crate) store: Arc<dyn Store>,
 }
 
-/// Who is written into managedFields: the parameter, else the first word of the user agent
+/// The manager for managedFields: the parameter, else the first word of the user agent
 /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/handlers/create.go, managerOrUserAgent).
 pub(crate) fn manager(query: &Query, headers: &http::HeaderMap) -> String {
     let named = query

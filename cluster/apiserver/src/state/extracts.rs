@@ -11,7 +11,7 @@ use crate::kinds::other_objects::{Extract, Extracted};
 #[derive(Default)]
 pub(crate) struct Extracts(Mutex<BTreeMap<(String, &'static str), Texts>>);
 
-/// Those of one resource: the texts of an object at its revision.
+/// The texts of one resource, each of an object at its revision.
 type Texts = BTreeMap<Key, (Revision, Vec<String>)>;
 
 impl Extracts {

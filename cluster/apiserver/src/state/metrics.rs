@@ -1,4 +1,4 @@
-//! `/metrics`: counts and times of requests and what is open now, in Prometheus' text form under kube-apiserver's names. It
+//! `/metrics`: counts and times of requests and what is open now, in Prometheus' text format under kube-apiserver's names. It
 //! measures nothing by itself.
 
 use std::collections::BTreeMap;
@@ -11,20 +11,20 @@ use http::StatusCode;
 use crate::wire::metrics_text::{BOUNDS_MS, describe, family, histogram};
 use crate::wire::path::{RequestInfo, Target};
 
-/// Counts by verb and code, times by verb; all of them from small closed sets. What goes on by what it is about.
+/// Counts by verb and code, times by verb; all of them from small closed sets. Long-running requests by their labels.
 #[derive(Default)]
 pub(crate) struct Metrics {
     counts: Mutex<Counts>,
-    going_on: Arc<Mutex<BTreeMap<String, u64>>>,
+    long_running: Arc<Mutex<BTreeMap<String, u64>>>,
 }
 
-/// A request that goes on for as long as its client wants; counted until this is dropped.
-pub(crate) struct GoesOn {
+/// A request that lasts as long as its client wants; counted until this is dropped.
+pub(crate) struct LongRunning {
     all: Arc<Mutex<BTreeMap<String, u64>>>,
     labels: String,
 }
 
-impl Drop for GoesOn {
+impl Drop for LongRunning {
     fn drop(&mut self) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = all.get_mut(&self.labels) {
@@ -76,14 +76,14 @@ impl Metrics {
         }
     }
 
-    /// Counts a request that goes on, if this is one.
-    pub(crate) fn goes_on(&self, info: &RequestInfo) -> Option<GoesOn> {
+    /// Counts a long-running request, if this is one.
+    pub(crate) fn begin_long_running(&self, info: &RequestInfo) -> Option<LongRunning> {
         let target = info.target.as_ref().filter(|_| info.is_long_running())?;
         let labels = long_running_labels(info, target);
-        let mut all = self.going_on.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.long_running.lock().unwrap_or_else(PoisonError::into_inner);
         *all.entry(labels.clone()).or_default() += 1;
-        Some(GoesOn {
-            all: self.going_on.clone(),
+        Some(LongRunning {
+            all: self.long_running.clone(),
             labels,
         })
     }
@@ -99,12 +99,12 @@ impl Metrics {
             "Requests in flight that hold a seat, by kind.",
             inflight,
         );
-        let going_on = self.going_on.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let long_running = self.long_running.lock().unwrap_or_else(PoisonError::into_inner).clone();
         family(
             &mut text,
             ("apiserver_longrunning_requests", "gauge"),
             "Gauge of all active long-running apiserver requests.",
-            going_on,
+            long_running,
         );
         if let Some((reported, lost)) = now.audit {
             family(
@@ -202,8 +202,8 @@ mod tests {
             }),
             ..RequestInfo::default()
         };
-        let ended = metrics.goes_on(&info);
-        let _watches = metrics.goes_on(&info);
+        let ended = metrics.begin_long_running(&info);
+        let _watches = metrics.begin_long_running(&info);
         drop(ended);
         let text = metrics.show(Now {
             reading: 2,

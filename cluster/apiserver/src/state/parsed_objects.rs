@@ -17,13 +17,14 @@ pub(crate) struct ParsedObjects(Mutex<[Generation; 2]>);
 
 #[derive(Default)]
 struct Generation {
-    objects: HashMap<Key, (Revision, Arc<Value>)>,
+    /// Each with the length of its JSON in bytes.
+    objects: HashMap<Key, (Revision, Arc<Value>, usize)>,
     bytes: usize,
 }
 
 impl Generation {
     fn get(&self, entry: &Entry) -> Option<Arc<Value>> {
-        let (revision, value) = self.objects.get(&entry.key)?;
+        let (revision, value, _) = self.objects.get(&entry.key)?;
         (*revision == entry.revision).then(|| value.clone())
     }
 }
@@ -52,10 +53,10 @@ impl ParsedObjects {
         if recent.bytes + bytes > BYTES_MAX {
             *older = std::mem::take(recent);
         }
-        recent.bytes += bytes;
-        recent
+        let replaced = recent
             .objects
-            .insert(entry.key.clone(), (entry.revision, value.clone()));
+            .insert(entry.key.clone(), (entry.revision, value.clone(), bytes));
+        recent.bytes = recent.bytes + bytes - replaced.map_or(0, |(.., bytes)| bytes);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, [Generation; 2]> {
@@ -109,5 +110,15 @@ mod tests {
         assert!(held < 12, "{held} are held");
         let huge = entry("huge", 1, &"x".repeat(BYTES_MAX + 1));
         assert!(!Arc::ptr_eq(&cache.value(&huge), &cache.value(&huge)));
+    }
+
+    #[test]
+    fn an_object_that_changes_often_evicts_no_other() {
+        let cache = ParsedObjects::default();
+        let unchanged = cache.value(&entry("unchanged", 1, "x"));
+        for revision in 1..20 {
+            cache.value(&entry("busy", revision, &"x".repeat(BYTES_MAX / 4)));
+        }
+        assert!(Arc::ptr_eq(&unchanged, &cache.value(&entry("unchanged", 1, "x"))));
     }
 }

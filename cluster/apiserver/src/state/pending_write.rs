@@ -6,10 +6,10 @@ use crate::state::context::Context;
 pub(crate) struct Write<'a> {
     pub(crate) context: &'a Context,
     pub(crate) dry_run: bool,
-    /// Who gets the changed fields; none when managed fields are settled already (server-side apply).
+    /// The manager that gets the changed fields; none when managed fields are set already (server-side apply).
     pub(crate) manager: Option<String>,
     pub(crate) warnings: Vec<String>,
-    /// The name of the new object is drawn: admission sees none.
+    /// The name of the new object was generated: admission sees none.
     pub(crate) generated: bool,
 }
 

@@ -41,7 +41,7 @@ impl Readiness {
 }
 
 /// The text kube-apiserver answers (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/server/healthz):
-/// `ok`, or the list of checks when one fails or `verbose` is asked.
+/// `ok`, or the list of checks when one fails or `verbose` is requested.
 pub(crate) fn show(
     endpoint: &str,
     checks: &[(String, Result<(), String>)],

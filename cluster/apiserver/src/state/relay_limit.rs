@@ -1,4 +1,4 @@
-//! How many requests a server carries to others at once. It carries none.
+//! How many requests a server relays to others at once. It relays none.
 
 use std::sync::Arc;
 
@@ -6,32 +6,32 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::wire::status::Status;
 
-/// Requests that are carried on at once, the connections among them that have become something else: as many as a listener
-/// takes connections at all would let one sort of request take everything.
-const CARRIED_MAX: usize = 1024;
+/// Requests that are relayed at once, upgraded connections among them. As many as a listener takes connections would let
+/// one sort of request take all of them.
+const RELAYED_MAX: usize = 1024;
 
-/// When a client that was refused is to come again.
+/// After how long a refused client may try again.
 const RETRY_AFTER_SECONDS: u32 = 1;
 
-/// How many more requests may be carried on.
-pub(crate) struct Carried(Arc<Semaphore>);
+/// How many more requests may be relayed.
+pub(crate) struct RelayLimit(Arc<Semaphore>);
 
-impl Default for Carried {
+impl Default for RelayLimit {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(CARRIED_MAX)))
+        Self(Arc::new(Semaphore::new(RELAYED_MAX)))
     }
 }
 
-impl Carried {
-    /// The right to carry one, held until its answer has ended.
+impl RelayLimit {
+    /// The right to relay one, held until its answer has ended.
     ///
     /// # Errors
     /// 429: too many are under way.
-    pub(crate) fn one_more(&self) -> Result<OwnedSemaphorePermit, Status> {
+    pub(crate) fn acquire(&self) -> Result<OwnedSemaphorePermit, Status> {
         let permit = self.0.clone().try_acquire_owned();
         permit.map_err(|_| {
             Status::too_many_requests(
-                format!("{CARRIED_MAX} requests are carried on already, please try again later"),
+                format!("{RELAYED_MAX} requests are relayed already, please try again later"),
                 RETRY_AFTER_SECONDS,
             )
         })

@@ -22,7 +22,7 @@ use crate::state::metrics::Metrics;
 use crate::state::parsed_objects::ParsedObjects;
 use crate::state::protection::Protection;
 use crate::state::readiness::Readiness;
-use crate::state::relay_limit::Carried;
+use crate::state::relay_limit::RelayLimit;
 use crate::storage::front_server::InFront;
 use crate::storage::metered::StoreMetrics;
 use crate::storage::service_addresses::Addresses;
@@ -38,7 +38,7 @@ pub(crate) struct ServerState {
     pub(crate) entropy: Entropy,
     pub(crate) access: Access,
     pub(crate) audit: AuditLog,
-    /// Events for a log, when one is kept.
+    /// Audit events for a log, if there is one.
     pub(crate) auditing: Option<Arc<Auditing>>,
     pub(crate) readiness: Readiness,
     pub(crate) metrics: Metrics,
@@ -56,13 +56,13 @@ pub(crate) struct ServerState {
     /// Whose turn it is among the writes that are validated against other objects.
     pub(crate) turns: tokio::sync::Mutex<()>,
     pub(crate) protection: Option<Protection>,
-    /// Pods run as service accounts.
+    /// Whether pods run as service accounts.
     pub(crate) accounts: bool,
-    /// How others are reached.
+    /// How other servers are reached.
     pub(crate) network: Network,
     /// The server that this one stands behind.
     pub(crate) in_front: Option<Arc<InFront>>,
-    pub(crate) carried: Carried,
+    pub(crate) relay_limit: RelayLimit,
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
 }

@@ -1,6 +1,6 @@
-//! Since when a store holds Kubernetes' own kinds in the form in which this version writes them: quantities in their
-//! shortest form, empty fields as Go prints them. What is older is brought into it whenever it is read; nothing is rewritten
-//! for its own sake, so that a start costs no more with many objects than with few.
+//! Since when a store holds Kubernetes' own kinds in the format in which this version writes them: quantities in their
+//! shortest form, empty fields as Go prints them. Older objects are converted whenever they are read; nothing is rewritten
+//! for its own sake, so that a start takes no longer with many objects than with few.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use crate::storage::stores::Stores;
 
 /// Raised whenever an object as it was stored would be refused, or would count as changed, when it comes back.
-const FORM: u64 = 2;
-/// Where it is remembered; no kind is served under this name.
+const FORMAT: u64 = 2;
+/// Where it is stored; no kind is served under this name.
 const PLACE: &str = "orangery.dev/forms";
 const NAME: &str = "builtin";
 
-/// The revisions from which on everything has the form, of each store.
+/// The revision of each store from which on everything in it has the format.
 #[derive(Default)]
 pub(crate) struct Since {
     main: Revision,
@@ -29,7 +29,7 @@ impl Since {
     }
 }
 
-/// What the first server of a version over each store has set.
+/// The revisions that the first server of this version over each store has set.
 pub(crate) async fn since(stores: &Stores) -> Result<Since, StoreError> {
     let mut apart = BTreeMap::new();
     for (resource, store) in stores.apart() {
@@ -39,12 +39,12 @@ pub(crate) async fn since(stores: &Stores) -> Result<Since, StoreError> {
     Ok(Since { main, apart })
 }
 
-/// The revision from which on everything in a store has the form. The first server of a version over it sets it.
+/// The revision from which on everything in a store has the format. The first server of a version over it sets it.
 async fn marked(store: &dyn Store) -> Result<Revision, StoreError> {
     let key = Key::new(PLACE, None, NAME);
     loop {
         let written = match store.get(&key).await? {
-            Some(entry) if form_of(&entry) >= FORM => return Ok(entry.revision),
+            Some(entry) if format_of(&entry) >= FORMAT => return Ok(entry.revision),
             Some(entry) => store.update(&key, entry.revision, mark()?).await,
             None => store.create(key.clone(), mark()?).await,
         };
@@ -57,11 +57,11 @@ async fn marked(store: &dyn Store) -> Result<Revision, StoreError> {
     }
 }
 
-fn form_of(entry: &Entry) -> u64 {
+fn format_of(entry: &Entry) -> u64 {
     let mark = entry.object.value(entry.revision);
     mark.get("form").and_then(Value::as_u64).unwrap_or_default()
 }
 
 fn mark() -> Result<Object, StoreError> {
-    Object::from_value(json!({"metadata": {"name": NAME}, "form": FORM}))
+    Object::from_value(json!({"metadata": {"name": NAME}, "form": FORMAT}))
 }

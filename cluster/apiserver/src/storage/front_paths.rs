@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::storage::stores::store_name;
 use crate::wire::version_order::version_priority;
 
-/// What is encoded within a path: all but what RFC 3986 leaves to segments without a doubt.
+/// What is encoded within a path: all but the unreserved characters of RFC 3986, and `:`.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -51,21 +51,21 @@ impl Place {
         }
     }
 
-    /// The path of all objects, or of one. None: nothing can be called so.
+    /// The path of all objects, or of one. None: no object can have this name.
     pub(crate) fn path(&self, namespace: Option<&str>, name: Option<&str>) -> Option<String> {
         let root = if self.group.is_empty() { "/api" } else { "/apis" };
         let mut path = format!("{root}/{}", self.api_version());
         if let Some(namespace) = namespace {
-            path.push_str(&format!("/namespaces/{}", named(namespace)?));
+            path.push_str(&format!("/namespaces/{}", name_segment(namespace)?));
         }
         path.push_str(&format!("/{}", segment(&self.plural)));
         if let Some(name) = name {
-            path.push_str(&format!("/{}", named(name)?));
+            path.push_str(&format!("/{}", name_segment(name)?));
         }
         Some(path)
     }
 
-    /// An object as it was answered, which in lists does not say its kind.
+    /// An entry from an object in an answer, which has no kind in lists.
     pub(crate) fn entry(&self, mut object: Value) -> Result<Entry, StoreError> {
         let revision = revision(&object);
         if let Some(fields) = object.as_object_mut().filter(|_| !self.kind.is_empty()) {
@@ -93,8 +93,8 @@ pub(crate) fn revision(object: &Value) -> Revision {
     Revision(version.parse().unwrap_or_default())
 }
 
-/// A name that people may have written into an object of ours: it must not lead anywhere else.
-fn named(name: &str) -> Option<String> {
+/// A name as a segment of a path. Users may have written it into an object: it must not lead to another path.
+fn name_segment(name: &str) -> Option<String> {
     let leads_away = name.is_empty() || name == "." || name == "..";
     (!leads_away).then(|| segment(name))
 }

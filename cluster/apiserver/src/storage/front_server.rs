@@ -1,9 +1,9 @@
 //! The API server in front of this one, as a store of all objects that this server does not serve itself: namespaces, Secrets,
-//! what configures admission, quotas. It is read with a client of this server's own, and never written but for what a quota
-//! counts.
+//! what configures admission, quotas. It is read with a client of this server's own, and never written except for the status
+//! of quotas.
 //!
 //! Namespaces, quotas and what configures admission are followed by watches; everything else is read when it is needed. What a
-//! watch has not reported yet is asked for, so that a namespace that was created a moment ago is there.
+//! watch has not reported yet is read as well, so that a namespace that was created a moment ago is found.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle)
 
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ use crate::wire::status::Status;
 const NAMESPACES: &str = "namespaces";
 /// How long an answer of the server in front is waited for, as with reviews of access.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a write waits for the first list of everything that is followed
+/// How long a write waits for the first lists of all mirrors
 /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/admission/initializer, WaitForReady).
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Objects in one page of a list, as client-go requests them.
@@ -82,12 +82,12 @@ impl InFront {
         }
     }
 
-    /// Whether everything that is followed has been listed once.
+    /// Whether every mirror has had its first list.
     pub(crate) fn is_synced(&self) -> bool {
         *self.pending.borrow() == 0
     }
 
-    /// Waits until it has. Errors: it takes too long; a write that went on would pass by webhooks and policies.
+    /// Waits until they have. Errors: it takes too long; a write that went on would bypass webhooks and policies.
     pub(crate) async fn synced(&self) -> Result<(), Status> {
         if self.is_synced() {
             return Ok(());
@@ -104,8 +104,8 @@ impl InFront {
         }
     }
 
-    /// The place of a kind, as a policy names the kind of its parameters. None: there is no such kind. Errors: no one
-    /// answered.
+    /// The place of a kind, as a policy names the kind of its parameters. None: there is no such kind. Errors: there
+    /// is no answer.
     pub(crate) async fn place_of_kind(&self, group: &str, version: &str, kind: &str) -> Result<Option<Place>, String> {
         let path = match group {
             "" => format!("/api/{version}"),
@@ -115,8 +115,8 @@ impl InFront {
             return Ok(None);
         };
         let resources = list["resources"].as_array().cloned().unwrap_or_default();
-        let is_it = |one: &&Value| one["kind"] == kind && !one["name"].as_str().unwrap_or("/").contains('/');
-        Ok(resources.iter().find(is_it).map(|one| Place {
+        let is_of_kind = |one: &&Value| one["kind"] == kind && !one["name"].as_str().unwrap_or("/").contains('/');
+        Ok(resources.iter().find(is_of_kind).map(|one| Place {
             group: group.to_owned(),
             version: version.to_owned(),
             kind: kind.to_owned(),
@@ -143,18 +143,31 @@ impl InFront {
 
     /// The newest state of an object, whatever a watch has reported.
     pub(crate) async fn get_now(&self, key: &Key) -> Result<Option<Entry>, StoreError> {
-        let place = known(&key.resource)?;
+        let place = built_in_place(&key.resource)?;
         self.object(&place, key.namespace.as_deref(), &key.name).await
     }
 
     /// All objects of a place, of one namespace or of all.
     pub(crate) async fn objects(&self, place: &Place, namespace: Option<&str>) -> Result<Listing, StoreError> {
+        let Some(path) = place.path(namespace, None) else {
+            let namespace = namespace.unwrap_or_default();
+            return Err(StoreError::Malformed(format!(
+                "{namespace:?} is no name of a namespace"
+            )));
+        };
         let mut entries = Vec::new();
         let mut next = String::new();
         loop {
-            let path = place.path(namespace, None).unwrap_or_default();
-            let page = self.read(&format!("{path}?limit={PAGE}&continue={next}")).await?;
-            let mut page = page.unwrap_or_default();
+            let page = format!("{path}?limit={PAGE}&continue={next}");
+            let mut page = match self.read(&page).await? {
+                Some(page) => page,
+                None if next.is_empty() => Value::Null,
+                None => {
+                    return Err(StoreError::Unavailable(format!(
+                        "the API server in front stopped serving {path} in the middle of a list"
+                    )));
+                }
+            };
             let items = page["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
             for item in items {
                 entries.push(place.entry(item)?);
@@ -197,8 +210,8 @@ impl InFront {
         }
     }
 
-    /// What a quota counts is the only thing that is written, and only its status.
-    async fn count(&self, key: &Key, expected: Revision, object: &Object) -> Result<Entry, StoreError> {
+    /// Writes the status of a quota; nothing else is written.
+    async fn write_quota_status(&self, key: &Key, expected: Revision, object: &Object) -> Result<Entry, StoreError> {
         let place = Place::built_in(QUOTAS);
         let path = place
             .as_ref()
@@ -208,7 +221,7 @@ impl InFront {
         };
         let mut value = object.value(expected);
         if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-            // Whose they are the server in front notes itself.
+            // The server in front keeps track of field owners itself.
             metadata.remove("managedFields");
         }
         let path = format!("{path}/status");
@@ -224,11 +237,11 @@ impl InFront {
     }
 }
 
-/// Why the server in front gave nothing.
+/// Why a request to the server in front failed.
 enum Failed {
     /// With a code and a reason.
     Answered(u16, String),
-    /// It was not reached.
+    /// There is no answer.
     Unanswered(String),
 }
 
@@ -242,7 +255,7 @@ impl Failed {
 }
 
 /// The place of a resource of Kubernetes' own: no other is read by its name alone.
-fn known(resource: &str) -> Result<Place, StoreError> {
+fn built_in_place(resource: &str) -> Result<Place, StoreError> {
     Place::built_in(resource).ok_or_else(|| StoreError::Unavailable(format!("{resource} is not known to be anywhere")))
 }
 
@@ -255,7 +268,7 @@ fn not_here(resource: &str) -> StoreError {
 #[async_trait]
 impl Store for InFront {
     async fn get(&self, key: &Key) -> Result<Option<Entry>, StoreError> {
-        // One that goes may have been made again, and one that is not known may have been made just now.
+        // An object that is being deleted may have been recreated, and an unknown one created just now.
         let known = self.mirrors.get(&key.resource).and_then(|mirror| mirror.get(key));
         if let Some(entry) = known.filter(|entry| entry.object.meta().deletion_timestamp.is_none()) {
             return Ok(Some(entry));
@@ -278,7 +291,7 @@ impl Store for InFront {
                 remaining: 0,
             },
             None => {
-                self.objects(&known(&range.resource)?, range.namespace.as_deref())
+                self.objects(&built_in_place(&range.resource)?, range.namespace.as_deref())
                     .await?
             }
         };
@@ -296,7 +309,7 @@ impl Store for InFront {
 
     async fn update(&self, key: &Key, expected: Revision, object: Object) -> Result<Entry, StoreError> {
         match &*key.resource {
-            QUOTAS => self.count(key, expected, &object).await,
+            QUOTAS => self.write_quota_status(key, expected, &object).await,
             other => Err(not_here(other)),
         }
     }

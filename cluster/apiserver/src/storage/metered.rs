@@ -1,5 +1,5 @@
 //! A store whose requests are counted and timed, by operation and resource, for `/metrics`. It changes nothing of what the
-//! store says. The names are those of kube-apiserver for its etcd, whatever the store is
+//! store returns. The names are those of kube-apiserver for its etcd, whatever the store is
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/storage/etcd3/metrics/metrics.go).
 
 use std::collections::{BTreeMap, HashMap};
@@ -22,8 +22,8 @@ const VERSIONS_MAX: usize = 20;
 const OTHERS: &str = "others";
 const OPERATIONS: [&str; 5] = ["create", "delete", "get", "list", "update"];
 
-/// Takes one of the figures of an operation.
-type Figure = fn(&Times) -> &AtomicU64;
+/// Selects a counter of an operation.
+type Counter = fn(&Times) -> &AtomicU64;
 
 /// An operation of a store: its place in [`OPERATIONS`].
 #[derive(Clone, Copy)]
@@ -44,20 +44,20 @@ struct Times {
     failed: AtomicU64,
 }
 
-/// What is known of one resource.
+/// Metrics of one resource.
 #[derive(Default)]
-pub(crate) struct OfResource {
+pub(crate) struct ResourceMetrics {
     operations: [Times; OPERATIONS.len()],
-    /// Events that were sent to watchers, by the version that these asked for.
+    /// Events that were sent to watchers, by the version that they requested.
     sent: RwLock<BTreeMap<String, Arc<AtomicU64>>>,
 }
 
-/// All of it, by the store's names of resources.
+/// Metrics of all resources, by their names in the store.
 #[derive(Default)]
-pub(crate) struct StoreMetrics(RwLock<HashMap<Arc<str>, Arc<OfResource>>>);
+pub(crate) struct StoreMetrics(RwLock<HashMap<Arc<str>, Arc<ResourceMetrics>>>);
 
-impl OfResource {
-    /// Where the events are counted that are sent to watchers of a version, one that is served.
+impl ResourceMetrics {
+    /// The counter of events that are sent to watchers of a served version.
     pub(crate) fn sent(&self, version: &str) -> Arc<AtomicU64> {
         if let Some(found) = self.sent.read().unwrap_or_else(PoisonError::into_inner).get(version) {
             return found.clone();
@@ -69,8 +69,8 @@ impl OfResource {
 }
 
 impl StoreMetrics {
-    /// What is known of a resource.
-    pub(crate) fn of(&self, resource: &Arc<str>) -> Arc<OfResource> {
+    /// The metrics of a resource.
+    pub(crate) fn of(&self, resource: &Arc<str>) -> Arc<ResourceMetrics> {
         if let Some(found) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(resource) {
             return found.clone();
         }
@@ -82,10 +82,10 @@ impl StoreMetrics {
         all.entry(name).or_default().clone()
     }
 
-    /// The figures in Prometheus' text form.
+    /// The metrics in Prometheus' text format.
     pub(crate) fn show(&self, text: &mut String) {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let mut all: Vec<(String, Arc<OfResource>)> = all
+        let mut all: Vec<(String, Arc<ResourceMetrics>)> = all
             .iter()
             .map(|(resource, of)| (labels(resource), of.clone()))
             .collect();
@@ -98,7 +98,7 @@ impl StoreMetrics {
                 show_times(text, name, &format!("operation=\"{operation}\",{labels}"), times);
             }
         }
-        let counters: [(&str, &str, Figure); 2] = [
+        let counters: [(&str, &str, Counter); 2] = [
             (
                 "etcd_requests_total",
                 "Store request counts for each operation and object type.",
@@ -148,15 +148,15 @@ fn labels(resource: &str) -> String {
     format!("group=\"{group}\",resource=\"{resource}\"")
 }
 
-/// A store with its figures.
+/// A store with its metrics.
 pub(crate) struct Metered {
     store: Arc<dyn Store>,
-    figures: Arc<StoreMetrics>,
+    metrics: Arc<StoreMetrics>,
 }
 
 impl Metered {
-    pub(crate) fn new(store: Arc<dyn Store>, figures: Arc<StoreMetrics>) -> Self {
-        Self { store, figures }
+    pub(crate) fn new(store: Arc<dyn Store>, metrics: Arc<StoreMetrics>) -> Self {
+        Self { store, metrics }
     }
 
     async fn timed<T>(
@@ -168,7 +168,7 @@ impl Metered {
         let begun = Instant::now();
         let outcome = work.await;
         let took = begun.elapsed();
-        let of = self.figures.of(resource);
+        let of = self.metrics.of(resource);
         let Some(times) = of.operations.get(operation as usize) else {
             return outcome;
         };
@@ -179,7 +179,7 @@ impl Metered {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         times.sum_micros.fetch_add(micros, Ordering::Relaxed);
         times.count.fetch_add(1, Ordering::Relaxed);
-        // That an object is not there, or is another by now, is an answer.
+        // A missing or changed object is an answer, not a failure.
         if matches!(outcome, Err(StoreError::Unavailable(_))) {
             times.failed.fetch_add(1, Ordering::Relaxed);
         }
@@ -224,7 +224,7 @@ impl Store for Metered {
 
     async fn turn(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
         let view = self.store.turn().await?;
-        Ok(view.map(|view| Arc::new(Self::new(view, self.figures.clone())) as Arc<dyn Store>))
+        Ok(view.map(|view| Arc::new(Self::new(view, self.metrics.clone())) as Arc<dyn Store>))
     }
 }
 
@@ -236,19 +236,19 @@ mod tests {
 
     #[tokio::test]
     async fn requests_are_counted_by_operation_and_resource_and_a_missing_object_is_no_failure() {
-        let figures = Arc::new(StoreMetrics::default());
-        let store = Metered::new(Arc::new(MemoryStore::new()), figures.clone());
+        let metrics = Arc::new(StoreMetrics::default());
+        let store = Metered::new(Arc::new(MemoryStore::new()), metrics.clone());
         let key = Key::new("apps/deployments", Some("a"), "b");
         for _ in 0..3 {
             assert!(store.get(&key).await.unwrap().is_none());
         }
         store.list(&Range::all("pods"), Page::default()).await.unwrap();
-        figures
+        metrics
             .of(&Arc::from("pods"))
             .sent("v1")
             .fetch_add(2, Ordering::Relaxed);
         let mut text = String::new();
-        figures.show(&mut text);
+        metrics.show(&mut text);
         for line in [
             "etcd_request_duration_seconds_count{operation=\"get\",group=\"apps\",resource=\"deployments\"} 3",
             "etcd_requests_total{operation=\"list\",group=\"\",resource=\"pods\"} 1",
@@ -260,15 +260,15 @@ mod tests {
     }
 
     #[test]
-    fn resources_without_end_take_no_memory_without_end() {
-        let figures = StoreMetrics::default();
+    fn metrics_of_any_number_of_resources_take_bounded_memory() {
+        let metrics = StoreMetrics::default();
         for number in 0..RESOURCES_MAX + 10 {
-            figures
+            metrics
                 .of(&Arc::from(format!("g/{number}")))
                 .sent("v1")
                 .fetch_add(1, Ordering::Relaxed);
         }
-        assert_eq!(figures.0.read().unwrap().len(), RESOURCES_MAX + 1);
-        assert_eq!(figures.of(&Arc::from(OTHERS)).sent("v1").load(Ordering::Relaxed), 10);
+        assert_eq!(metrics.0.read().unwrap().len(), RESOURCES_MAX + 1);
+        assert_eq!(metrics.of(&Arc::from(OTHERS)).sent("v1").load(Ordering::Relaxed), 10);
     }
 }

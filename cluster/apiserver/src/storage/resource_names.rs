@@ -1,4 +1,4 @@
-//! The resources of its own store by which a server behaves, as keys of the store name them. Names alone.
+//! Resources whose objects change how a server behaves, as keys of the store name them. Names alone.
 
 /// The group of the kinds that configure admission. They are exempt from it themselves.
 pub(crate) const ADMISSION: &str = "admissionregistration.k8s.io";

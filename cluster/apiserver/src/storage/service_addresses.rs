@@ -51,15 +51,15 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    /// Takes over a new list.
-    fn take_over(&mut self, listed: Vec<Entry>) {
+    /// Updates it from a new list.
+    fn update(&mut self, listed: Vec<Entry>) {
         let mut known = std::mem::take(&mut self.services).into_iter().peekable();
         self.services.reserve_exact(listed.len());
         for entry in listed {
-            let is_over =
+            let is_stale =
                 |known: &Known| known.key < entry.key || (known.key == entry.key && known.revision != entry.revision);
-            while let Some(over) = known.next_if(is_over) {
-                self.forget(&over.taken);
+            while let Some(stale) = known.next_if(is_stale) {
+                self.forget(&stale.taken);
             }
             let known = known.next_if(|known| known.key == entry.key).unwrap_or_else(|| {
                 let taken = Taken::of(&entry.object.value(entry.revision));
@@ -82,7 +82,7 @@ impl Stored {
     }
 }
 
-/// How many Services have each address or port: one, but for what was stored from elsewhere.
+/// How many Services have each address or port: one, except for those that were not allocated here.
 struct Counts<T>(BTreeMap<T, u32>);
 
 impl<T> Default for Counts<T> {
@@ -110,7 +110,7 @@ impl<T: Ord + Copy> Counts<T> {
     }
 }
 
-/// What cannot be given any more; by default there is nothing that would be asked for.
+/// Addresses and ports that cannot be allocated. The default is for Services that need none.
 #[derive(Default)]
 pub(crate) struct InUse<'a> {
     stored: Option<&'a Stored>,
@@ -127,7 +127,7 @@ impl<'a> InUse<'a> {
             reserved.ports.extend(&other.ports);
         }
         let listing = stores.list(&Range::all("services"), Page::default()).await;
-        stored.take_over(listing.map_err(store_status)?.entries);
+        stored.update(listing.map_err(store_status)?.entries);
         let stored = Some(&*stored);
         Ok(Self { stored, reserved })
     }
@@ -228,7 +228,7 @@ mod tests {
         let mut stored = Stored::default();
         let (a, b) = (listed(1, "a", "10.0.0.1", 30_001), listed(2, "b", "10.0.0.2", 30_002));
         let c = listed(3, "c", "None", 0);
-        stored.take_over(vec![a.clone(), b.clone(), c.clone()]);
+        stored.update(vec![a.clone(), b.clone(), c.clone()]);
         assert_eq!(
             taken(&stored),
             (vec!["10.0.0.1".into(), "10.0.0.2".into()], vec![30_001, 30_002])
@@ -237,16 +237,16 @@ mod tests {
         // One is gone, one has changed, one has come that has the address of the first.
         let changed = listed(4, "b", "10.0.0.3", 0);
         let newcomer = listed(5, "d", "10.0.0.1", 30_001);
-        stored.take_over(vec![changed.clone(), c.clone(), newcomer.clone()]);
+        stored.update(vec![changed.clone(), c.clone(), newcomer.clone()]);
         assert_eq!(
             taken(&stored),
             (vec!["10.0.0.1".into(), "10.0.0.3".into()], vec![30_001])
         );
 
         // Two that share one, until both are gone; the order of the list does not matter.
-        stored.take_over(vec![newcomer, a, changed, c.clone()]);
+        stored.update(vec![newcomer, a, changed, c.clone()]);
         assert_eq!(taken(&stored).1, [30_001]);
-        stored.take_over(vec![c]);
+        stored.update(vec![c]);
         assert_eq!(taken(&stored), (vec![], vec![]));
     }
 }

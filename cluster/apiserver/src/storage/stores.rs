@@ -25,16 +25,16 @@ struct Others {
 }
 
 impl Stores {
-    /// Stores whose requests are counted in `figures`.
+    /// Stores whose requests are counted in `metrics`.
     pub(crate) fn new(
         main: Arc<dyn Store>,
         apart: BTreeMap<String, Arc<dyn Store>>,
-        figures: &Arc<StoreMetrics>,
+        metrics: &Arc<StoreMetrics>,
     ) -> Self {
-        let measured = |store| Arc::new(Metered::new(store, Arc::clone(figures))) as Arc<dyn Store>;
+        let metered = |store| Arc::new(Metered::new(store, Arc::clone(metrics))) as Arc<dyn Store>;
         Self {
-            main: measured(main),
-            apart: apart.into_iter().map(|(name, store)| (name, measured(store))).collect(),
+            main: metered(main),
+            apart: apart.into_iter().map(|(name, store)| (name, metered(store))).collect(),
             others: None,
         }
     }
@@ -66,7 +66,7 @@ impl Stores {
         self.apart.iter().map(|(resource, store)| (resource.as_str(), store))
     }
 
-    /// Wherever objects of a resource may lie: in its store, and in the main one from a time when it had none of its own.
+    /// All stores that may hold objects of a resource: its own, and the main one from before it had its own.
     pub(crate) fn with_former(&self, resource: &str) -> impl Iterator<Item = &Arc<dyn Store>> {
         let former = self.apart.contains_key(resource).then_some(&self.main);
         std::iter::once(self.of(resource)).chain(former)

@@ -12,8 +12,10 @@ use crate::wire::status::Status;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const YAML: &str = "application/yaml";
-/// `Cache-Control` of what is one client's and may be another thing the next moment.
+/// `Cache-Control` of answers that depend on the client and may change at any time.
 const NOT_CACHED: &str = "no-cache, private";
+/// The header with a request's id in the audit log.
+const AUDIT_ID: &str = "audit-id";
 /// Warnings per answer: kube-apiserver stops at a few kilobytes, which this many fit.
 const WARNINGS_MAX: usize = 32;
 /// Longest warning in bytes; longer ones are cut.
@@ -22,22 +24,22 @@ const WARNING_BYTES_MAX: usize = 1024;
 enum Content {
     Whole(Bytes),
     Stream(ResponseBody),
-    /// Another server's, as it came.
+    /// Another server's.
     Passed(Box<Response<ResponseBody>>),
 }
 
 /// An answer before it becomes an HTTP response.
 pub(crate) struct Answer {
     pub(crate) code: StatusCode,
-    /// Empty when nothing is said.
+    /// Empty for none.
     media_type: &'static str,
     body: Content,
     warnings: Vec<String>,
     retry_after: Option<u32>,
-    /// Who may keep it, and for how long.
+    /// The value of `Cache-Control`.
     caching: &'static str,
     unsniffed: bool,
-    /// What the audit log calls its request.
+    /// The request's id in the audit log.
     audit_id: Option<HeaderValue>,
 }
 
@@ -67,7 +69,7 @@ impl Answer {
         }
     }
 
-    /// What another server has answered.
+    /// The answer of another server.
     pub(crate) fn passed(response: Response<ResponseBody>) -> Self {
         let code = response.status();
         Self {
@@ -76,7 +78,7 @@ impl Answer {
         }
     }
 
-    /// Says that its media type is what it says.
+    /// Adds `X-Content-Type-Options: nosniff`.
     #[must_use]
     pub(crate) fn unsniffed(self) -> Self {
         Self {
@@ -99,17 +101,17 @@ impl Answer {
         }
     }
 
-    /// Tells the client what the audit log calls its request.
+    /// Adds a header with the request's id in the audit log.
     #[must_use]
-    pub(crate) fn named(self, audit_id: &str) -> Self {
+    pub(crate) fn with_audit_id(self, audit_id: &str) -> Self {
         Self {
             audit_id: HeaderValue::from_str(audit_id).ok(),
             ..self
         }
     }
 
-    /// The same; what is given is dropped when its stream has ended or no one reads it any more. Of one that is no stream
-    /// it is dropped at once.
+    /// The same answer, which holds `value` until its stream has ended or is dropped. Without a stream, `value` is dropped
+    /// at once.
     #[must_use]
     pub(crate) fn holding(self, value: impl Send + Unpin + 'static) -> Self {
         let body = match self.body {
@@ -157,7 +159,11 @@ impl Answer {
         let mut media_type = self.media_type;
         let body = match self.body {
             Content::Passed(mut response) => {
-                add_warnings(response.headers_mut(), &self.warnings);
+                let headers = response.headers_mut();
+                add_warnings(headers, &self.warnings);
+                if let Some(audit_id) = self.audit_id {
+                    headers.insert(AUDIT_ID, audit_id);
+                }
                 return *response;
             }
             _ if head_only => base_client::empty_body(),
@@ -187,7 +193,7 @@ impl Answer {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         if let Some(audit_id) = self.audit_id {
-            headers.insert("audit-id", audit_id);
+            headers.insert(AUDIT_ID, audit_id);
         }
         response
     }
@@ -195,13 +201,13 @@ impl Answer {
 
 fn add_warnings(headers: &mut HeaderMap, warnings: &[String]) {
     for warning in warnings {
-        if let Ok(value) = HeaderValue::from_str(&warning_header(warning)) {
+        if let Ok(value) = HeaderValue::from_bytes(warning_header(warning).as_bytes()) {
             headers.append(header::WARNING, value);
         }
     }
 }
 
-/// `299 - "text"` with the text quoted as RFC 7234 wants it; control characters vanish.
+/// `299 - "text"` with the text quoted as RFC 7234 requires; control characters are dropped.
 fn warning_header(text: &str) -> String {
     let mut quoted = String::from("299 - \"");
     for character in text.chars().filter(|c| !c.is_control()) {
@@ -220,6 +226,14 @@ fn warning_header(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn warnings_of_any_language_are_sent() {
+        let mut headers = HeaderMap::new();
+        add_warnings(&mut headers, &["größer als 1".to_owned()]);
+        let sent = headers.get(header::WARNING).map(HeaderValue::as_bytes);
+        assert_eq!(sent, Some("299 - \"größer als 1\"".as_bytes()));
+    }
 
     #[test]
     fn warnings_are_quoted_and_hold_no_control_characters() {

@@ -15,10 +15,10 @@ use crate::wire::{invalid_utf8, protobuf};
 
 /// Largest request body, in bytes: kube-apiserver's limit, twice what etcd takes for one object.
 pub(crate) const BODY_BYTES_MAX: usize = 3 << 20;
-/// Duplicate keys reported per body; more tell no one more.
+/// Duplicate keys reported per body; more would not help.
 const DUPLICATES_MAX: usize = 16;
 
-/// A letter that tells the last text of a body.
+/// A letter that is appended to a body to find its last text.
 const MARK: &str = "x";
 
 /// Refused in every encoding; kube-apiserver takes such a key where no validation looks at keys.
@@ -88,11 +88,11 @@ pub(crate) fn encoding(headers: &HeaderMap) -> Result<Encoding, Status> {
     }
 }
 
-/// Whether each parameter of a media type has a value; one semicolon too many at its end is borne (go1.25
+/// Whether each parameter of a media type has a value; one trailing semicolon is accepted (go1.25
 /// `mime/mediatype.go`, ParseMediaType).
 fn has_sound_parameters(media_type: &[u8]) -> bool {
     let text = String::from_utf8_lossy(media_type);
-    // What stands in quotes may hold everything, and no client of an API writes any.
+    // Quoted values are not parsed: they may hold anything, and no client of an API sends them.
     if text.contains('"') {
         return true;
     }
@@ -172,7 +172,7 @@ fn has_nul_key(value: &Value) -> bool {
 
 fn decode_yaml(bytes: &[u8]) -> Result<Decoded, String> {
     let mut decoded = read_yaml(bytes)?;
-    // Go makes JSON of it first, and prints its numbers by that.
+    // Go converts it to JSON first, which prints whole numbers without a point.
     if decoded.has_points {
         without_points(&mut decoded.value);
     }
@@ -185,8 +185,8 @@ fn decode_yaml(bytes: &[u8]) -> Result<Decoded, String> {
     Ok(decoded)
 }
 
-/// A block of text whose last line does not end has no end of line in its value, as Go reads it; this crate's reader adds
-/// one. Where the last text stands is where a letter at the end makes a difference.
+/// A block scalar whose last line has no line break has none in its value, as Go reads it; `serde_saphyr` adds one. The
+/// last text is the one that a letter at the end of the body changes.
 fn end_block(value: &mut Value, marked: &Value) {
     match (value, marked) {
         (Value::String(text), Value::String(marked)) if text != marked => {
@@ -307,7 +307,7 @@ impl<'de> Visitor<'de> for Tracked<'_> {
         Ok(Value::from(value))
     }
 
-    /// What has no point can get here too: `-0`, and what has too many digits.
+    /// Also called for numbers without a point: `-0`, and those with too many digits.
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
         if value == 0.0 && value.is_sign_negative() {
             return Ok(Value::from(0));

@@ -1,4 +1,4 @@
-//! A body that keeps something until it has ended or no one reads it any more.
+//! A body with a guard, which is dropped when the body has ended or is dropped.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,24 +9,28 @@ use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, SizeHint};
 use tower::BoxError;
 
-/// The same body, with what it keeps.
-pub(crate) fn held(body: ResponseBody, keep: impl Send + Unpin + 'static) -> ResponseBody {
-    Held { body, keep: Some(keep) }.boxed_unsync()
+/// The same body, with a guard.
+pub(crate) fn held(body: ResponseBody, guard: impl Send + Unpin + 'static) -> ResponseBody {
+    Guarded {
+        body,
+        guard: Some(guard),
+    }
+    .boxed_unsync()
 }
 
-struct Held<K> {
+struct Guarded<G> {
     body: ResponseBody,
-    keep: Option<K>,
+    guard: Option<G>,
 }
 
-impl<K: Unpin> Body for Held<K> {
+impl<G: Unpin> Body for Guarded<G> {
     type Data = Bytes;
     type Error = BoxError;
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let next = Pin::new(&mut self.body).poll_frame(context);
         if matches!(next, Poll::Ready(None)) {
-            self.keep = None;
+            self.guard = None;
         }
         next
     }

@@ -12,7 +12,7 @@ pub(crate) fn readable(bytes: &[u8]) -> Option<Vec<u8>> {
     (out != bytes).then_some(out)
 }
 
-/// Replaces halves of surrogate pairs. A backslash stands in texts alone, or the JSON is none.
+/// Replaces halves of surrogate pairs. A backslash outside of texts is not valid JSON anyway.
 fn with_whole_pairs(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -29,7 +29,7 @@ fn with_whole_pairs(text: &[u8]) -> Vec<u8> {
                 rest = &rest[6..];
                 continue;
             }
-            // The backslash and what it stands before, which may be another one.
+            // The backslash and the character that it escapes, which may be a backslash.
             _ => rest.len().min(2),
         };
         out.extend(&rest[..length]);
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_text_is_replaced_and_all_else_stays() {
+    fn invalid_text_is_replaced_and_the_rest_is_unchanged() {
         let made = |bytes: &[u8]| readable(bytes).map(|bytes| String::from_utf8(bytes).unwrap());
         assert_eq!(made(br#"{"a":"\ud83d\ude00\\ud800\n"}"#), None);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Label selectors as clients write them: from text to requirements, with the words for what is wrong. It matches
+//! Label selectors as clients write them: from text to requirements, or to kube-apiserver's error. It matches
 //! nothing. (kubernetes/kubernetes v1.35 staging/src/k8s.io/apimachinery/pkg/labels/selector.go)
 
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ impl<'a> Token<'a> {
     }
 }
 
-/// Values of one requirement that are refused one by one: a sentence stands for a value of a byte.
+/// Invalid values reported of one requirement: each value of a byte makes a sentence.
 const VALUES_REPORTED_MAX: usize = 64;
 
 /// Errors: the words of kube-apiserver.
@@ -148,7 +148,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// The one value of a comparison; nothing is the empty one.
+    /// The value of a comparison; a missing one is empty.
     fn exact_value(&mut self) -> Result<&'a str, String> {
         match self.peek() {
             Token::End | Token::Symbol(",") => Ok(""),
@@ -156,7 +156,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Values in brackets. A value that is left out is the empty one.
+    /// Values in brackets. A missing value is empty.
     fn values(&mut self) -> Result<BTreeSet<&'a str>, String> {
         let open = self.next();
         if open != Token::Symbol("(") {
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn keywords_are_words_where_they_stand_for_themselves() {
+    fn keywords_may_be_keys_and_values() {
         let both = |key: &str, values: &[&str]| {
             LabelRequirement::In(key.to_owned(), values.iter().map(|value| (*value).to_owned()).collect())
         };

@@ -1,22 +1,22 @@
-//! Metrics in Prometheus' text form. It counts nothing.
+//! Metrics in Prometheus' text format. It counts nothing.
 
 use std::fmt::Write;
 use std::time::Duration;
 
-/// Upper bounds of the times that are counted apart, in milliseconds: kube-apiserver's
+/// Upper bounds of the buckets of histograms, in milliseconds: kube-apiserver's
 /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/metrics/metrics.go).
 pub(crate) const BOUNDS_MS: [u64; 23] = [
     5, 25, 50, 100, 200, 400, 600, 800, 1000, 1250, 1500, 2000, 3000, 4000, 5000, 6000, 8000, 10_000, 15_000, 20_000,
     30_000, 45_000, 60_000,
 ];
 
-/// The two lines before a figure.
+/// The HELP and TYPE lines of a metric.
 pub(crate) fn describe(text: &mut String, (name, type_): (&str, &str), help: &str) {
     let _ = writeln!(text, "# HELP {name} {help}");
     let _ = writeln!(text, "# TYPE {name} {type_}");
 }
 
-/// The lines of a histogram over [`BOUNDS_MS`]: `within` counts what is above the bound before.
+/// The lines of a histogram over [`BOUNDS_MS`]: `within` counts each bucket without those below it.
 pub(crate) fn histogram(
     text: &mut String,
     name: &str,

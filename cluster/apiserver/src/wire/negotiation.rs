@@ -9,11 +9,11 @@ use crate::wire::status::Status;
 pub(crate) const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
-/// What a refusal offers for one object.
+/// The media types that a refusal lists for one object.
 const OFFERED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
-/// What a refusal offers for a watch.
+/// The media types that a refusal lists for a watch.
 const OFFERED_STREAMS: &str = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
-/// Programs whose answers are read by people.
+/// User agents whose answers are read by people.
 const PEOPLE: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];
 
 /// The version of `meta.k8s.io` in which a table or metadata alone comes.
@@ -105,7 +105,7 @@ pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), Status> {
     check(headers, JSON)
 }
 
-/// 406 where a client does not accept what alone is offered.
+/// 406 where a client does not accept the one type that is offered.
 pub(crate) fn check(headers: &HeaderMap, offered: &str) -> Result<(), Status> {
     let accept = accepted(headers);
     let is_good = |range: &str| ["*/*", offered].contains(&range.split(';').next().unwrap_or_default().trim());
@@ -116,7 +116,7 @@ pub(crate) fn check(headers: &HeaderMap, offered: &str) -> Result<(), Status> {
     }
 }
 
-/// How the answer to a request with these headers is written, whatever it says.
+/// How the answer to a request with these headers is written.
 pub(crate) fn writing(headers: &HeaderMap, query: &Query) -> Writing {
     let accept = accepted(headers);
     if accept == JSON && query.get("pretty").is_none() && !for_people(headers) {
@@ -228,7 +228,7 @@ fn not_acceptable(offered: &str) -> Status {
     refused(format!("only the following media types are accepted: {offered}"))
 }
 
-/// A list was asked for as if it were an object, or the other way round. The message names the type in Go.
+/// 406 for a list that is requested as an object, or the other way round. The message names the type in Go.
 fn of_another_form(form: &str, of: GoType<'_>, found: &str, suffix: &str) -> Status {
     let (package, kind) = match of {
         GoType::Unstructured => ("unstructured", "Unstructured"),
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_weighs_more_comes_first() {
+    fn ranges_of_higher_weight_come_first() {
         let yaml = |accept: &str| choose(accept).map(|choice| choice.yaml);
         assert_eq!(yaml("application/yaml;q=0.1, application/json;q=0.9"), Some(false));
         assert_eq!(yaml("application/json;q=0.1, application/yaml;q=0.9"), Some(true));

@@ -24,7 +24,7 @@ pub(crate) struct RequestInfo {
     pub(crate) target: Option<Target>,
     /// Whether two slashes stand together in a resource's path: it leads nowhere.
     pub(crate) has_gap: bool,
-    /// Whether its namespace is none that there could be: a list of it would answer as if it were empty.
+    /// Whether its namespace is no valid name: a list would be answered as if it were empty.
     pub(crate) has_bad_namespace: bool,
 }
 
@@ -110,7 +110,7 @@ impl RequestInfo {
         target.subresource = rest.next();
         target.rest = rest.collect();
         if target.subresource.as_deref() == Some("proxy") {
-            // What is asked for behind it may have any path.
+            // The path behind a proxy may be any.
             info.has_gap = parts[..parts.len() - target.rest.len()].contains(&"");
         }
         info.verb = verb(method, legacy_watch, &mut target, query);
@@ -119,12 +119,12 @@ impl RequestInfo {
     }
 }
 
-/// Parts of objects that go on for as long as their client wants
+/// Subresources whose requests last as long as the client wants
 /// (kubernetes/kubernetes v1.35 pkg/controlplane/apiserver/config.go, LongRunningFunc).
 const LONG_RUNNING: [&str; 5] = ["attach", "exec", "proxy", "log", "portforward"];
 
 impl RequestInfo {
-    /// Whether it goes on for as long as its client wants: no one waits for its end.
+    /// Whether it lasts as long as the client wants, so that nothing may wait for its end.
     pub(crate) fn is_long_running(&self) -> bool {
         let part = self.target.as_ref().and_then(|target| target.subresource.as_deref());
         self.verb == "watch" || part.is_some_and(|part| LONG_RUNNING.contains(&part))
@@ -177,7 +177,7 @@ pub(crate) fn bad_path(error: PathError) -> Status {
     }
 }
 
-/// 400 for a namespace that cannot be there.
+/// 400 for a namespace that is no valid name.
 pub(crate) fn bad_namespace() -> Status {
     Status::bad_request(
         "the namespace in the request's path is no valid name: it consists of at most 63 lower case letters, digits and '-'",

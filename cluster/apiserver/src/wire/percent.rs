@@ -1,6 +1,6 @@
 //! Percent encoding of paths and queries, as Go reads and writes it.
 
-/// Decodes `%xx` and, in queries, `+`. What is no UTF-8 becomes a character that no name has.
+/// Decodes `%xx` and, in queries, `+`. Invalid UTF-8 becomes the replacement character, which no name has.
 pub(crate) fn decode_percent(text: &str, plus_is_space: bool) -> Result<String, PathError> {
     let encoded = text.contains('%') || (plus_is_space && text.contains('+'));
     if !encoded {
@@ -24,7 +24,7 @@ pub(crate) fn decode_percent(text: &str, plus_is_space: bool) -> Result<String, 
     Ok(String::from_utf8(out).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
-/// A text in which each byte is escaped but those that are literal.
+/// Escapes each byte except the literal ones.
 pub(crate) fn encode_percent(text: &str, is_literal: impl Fn(u8) -> bool) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -1,11 +1,11 @@
-//! JSON made fit for people: with line breaks, or as YAML. It changes no value.
+//! JSON for people: with line breaks, or as YAML. It changes no value.
 
 use std::fmt::Write;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::{Map, Value};
 
-/// Words that some reader of YAML takes for something else than text.
+/// Words that some parsers of YAML do not read as text.
 const WORDS: [&str; 10] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "nil"];
 
 /// Compact JSON with line breaks and two blanks per level, its keys in their order.
@@ -53,7 +53,7 @@ pub(crate) fn pretty(json: &[u8]) -> Bytes {
     out.freeze()
 }
 
-/// JSON as YAML that readers of every version take for the same; none if it is no JSON.
+/// JSON as YAML that parsers of all YAML versions read alike; none if it is no JSON.
 pub(crate) fn yaml(json: &[u8]) -> Option<Bytes> {
     let value: Value = serde_json::from_slice(json).ok()?;
     let mut out = String::with_capacity(json.len());
@@ -65,16 +65,16 @@ pub(crate) fn yaml(json: &[u8]) -> Option<Bytes> {
     Some(Bytes::from(out))
 }
 
-fn begin(out: &mut String, depth: usize, goes_on: bool) {
-    if !goes_on {
+fn begin(out: &mut String, depth: usize, after_dash: bool) {
+    if !after_dash {
         out.extend(std::iter::repeat_n("  ", depth));
     }
 }
 
-/// `goes_on`: the first key stands behind a dash.
-fn map(out: &mut String, fields: &Map<String, Value>, depth: usize, goes_on: bool) {
+/// `after_dash`: the first key stands behind a dash.
+fn map(out: &mut String, fields: &Map<String, Value>, depth: usize, after_dash: bool) {
     for (position, (key, value)) in fields.iter().enumerate() {
-        begin(out, depth, goes_on && position == 0);
+        begin(out, depth, after_dash && position == 0);
         text(out, key);
         out.push(':');
         match value {
@@ -94,9 +94,9 @@ fn map(out: &mut String, fields: &Map<String, Value>, depth: usize, goes_on: boo
     }
 }
 
-fn list(out: &mut String, items: &[Value], depth: usize, goes_on: bool) {
+fn list(out: &mut String, items: &[Value], depth: usize, after_dash: bool) {
     for (position, item) in items.iter().enumerate() {
-        begin(out, depth, goes_on && position == 0);
+        begin(out, depth, after_dash && position == 0);
         out.push_str("- ");
         match item {
             Value::Object(fields) if !fields.is_empty() => map(out, fields, depth + 1, true),
@@ -116,7 +116,7 @@ fn scalar(out: &mut String, value: &Value) {
     out.push('\n');
 }
 
-/// A text without quotes where no one can mistake it, else in quotes as in JSON.
+/// A text without quotes where it is unambiguous, else quoted as in JSON.
 fn text(out: &mut String, text: &str) {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
     let clear = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/') && text.chars().all(plain);

@@ -1,5 +1,5 @@
-//! Reads request bodies in Kubernetes' protobuf form into JSON values, because Go's typed clients and much of kubectl
-//! write built-in kinds so. Answers are always JSON, which those clients accept. It never writes protobuf.
+//! Reads request bodies in Kubernetes' protobuf encoding into JSON values, because Go's typed clients and much of kubectl
+//! send built-in kinds in it. Answers are always JSON, which those clients accept. It never writes protobuf.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apimachinery/pkg/runtime/serializer/protobuf)
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub(crate) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 const MAGIC: &[u8] = b"k8s\0";
 /// Nested messages; as deep as JSON bodies may be.
 const DEPTH_MAX: usize = 128;
-/// The message of a schema, which holds itself.
+/// The message of a schema, which contains itself.
 const SCHEMA: &str = "api.apiextensions.v1.JSONSchemaProps";
 
 /// Field numbers by message, as `examples/protobuf_table.rs` prints them.
@@ -51,7 +51,7 @@ enum Form {
     Plain,
     /// Zero is a value.
     Pointer,
-    /// Zero is what Go's JSON prints for a field no one set, and what some schemas require.
+    /// Zero is kept: Go's JSON prints it for an unset field, and some schemas require it.
     Always,
     List,
     Map,
@@ -314,7 +314,7 @@ fn schema_or(either: Either, bytes: &[u8], depth: usize) -> Result<Value, String
     })
 }
 
-/// What Go's protobuf writes for a field no one set.
+/// What Go's protobuf writes for an unset field.
 fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -343,7 +343,7 @@ fn int_or_string(bytes: &[u8]) -> Result<Value, String> {
     })
 }
 
-/// A moment; `null` when it was never set.
+/// A time; `null` when it is unset.
 fn time(bytes: &[u8], format: &str) -> Result<Value, String> {
     let (mut seconds, mut nanos) = (0, 0);
     for item in Items(bytes) {
@@ -391,7 +391,7 @@ fn signed(number: u64) -> i64 {
     i64::from_ne_bytes(number.to_ne_bytes())
 }
 
-/// A field as it travels.
+/// The value of a field on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wire<'a> {
     Number(u64),
@@ -584,7 +584,7 @@ mod tests {
         }
     }
 
-    /// Fields that are null; elements are values.
+    /// Drops fields that are null; elements of lists stay.
     fn without_nulls(value: &mut Value) {
         match value {
             Value::Object(fields) => {

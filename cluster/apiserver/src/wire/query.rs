@@ -8,11 +8,11 @@ use crate::wire::percent::{decode_percent, encode_percent, is_unreserved};
 use crate::wire::selector::{FieldSelector, LabelSelector};
 use crate::wire::status::Status;
 
-/// Longest `timeoutSeconds` of a watch; as kube-apiserver's request time-out for watches would never be.
+/// Longest `timeoutSeconds` of a list or watch; kube-apiserver has no such limit.
 const WATCH_TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Longest field manager, in bytes.
 const MANAGER_BYTES_MAX: usize = 128;
-/// Characters of it that are refused one by one: each time the whole name is shown, which may be as long as a query.
+/// Invalid characters of it that are reported: each report shows the whole name, which may be as long as a query.
 const MANAGER_FAULTS_MAX: usize = 16;
 /// Longest that a write waits for admission.
 const WRITE_TIMEOUT_MAX: Duration = Duration::from_secs(34);
@@ -23,7 +23,7 @@ const MATCH: &str = "resourceVersionMatch";
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// A pair that is not well encoded counts as little as one that no one knows, as in Go (go1.25 `net/url`, Query).
+    /// A pair that is not well encoded is ignored, as in Go (go1.25 `net/url`, Query).
     pub(crate) fn parse(text: Option<&str>) -> Self {
         let pairs = text.unwrap_or_default().split('&');
         let decode = |pair: &str| {
@@ -69,7 +69,7 @@ impl Query {
         }
     }
 
-    /// The name that `fieldSelector=metadata.name=x` asks for.
+    /// The name that `fieldSelector=metadata.name=x` selects.
     pub(crate) fn exact_name(&self) -> Option<String> {
         let selector = FieldSelector::parse(self.get("fieldSelector")?).ok()?;
         selector.exact("metadata.name").map(str::to_owned)
@@ -92,14 +92,13 @@ impl Query {
     /// How long the client waits for a write, at most as long as kube-apiserver lets it
     /// (staging/src/k8s.io/apiserver/pkg/endpoints/handlers/rest.go, requestTimeoutUpperBound).
     pub(crate) fn timeout(&self) -> Duration {
-        let wanted = self.get("timeout").and_then(duration);
-        wanted
-            .filter(|wanted| !wanted.is_zero())
-            .map_or(WRITE_TIMEOUT_MAX, |wanted| wanted.min(WRITE_TIMEOUT_MAX))
+        let requested = self.get("timeout").and_then(duration);
+        requested
+            .filter(|requested| !requested.is_zero())
+            .map_or(WRITE_TIMEOUT_MAX, |requested| requested.min(WRITE_TIMEOUT_MAX))
     }
 
-    /// The version that a read of one object or a watch names. Errors: 500 for what is no number, as kube-apiserver has
-    /// it.
+    /// The version that a read of one object or a watch names. Errors: 500 for what is no number, as in kube-apiserver.
     pub(crate) fn version(&self) -> Result<Option<u64>, Status> {
         match self.get("resourceVersion").unwrap_or_default() {
             "" => Ok(None),
@@ -144,7 +143,7 @@ fn duration(text: &str) -> Option<Duration> {
     Some(whole)
 }
 
-/// 422 for options, if there is anything to say.
+/// 422 for options that have errors.
 pub(crate) fn refuse(kind: &str, errors: &[FieldError]) -> Result<(), Status> {
     if errors.is_empty() {
         Ok(())
@@ -173,7 +172,7 @@ fn check_manager(manager: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// As far as it matters for names: no control and no format characters, no other blank than the blank.
+/// Go's `unicode.IsPrint` as far as it matters for names: no control or format characters, no white space but the blank.
 fn is_printable(character: char) -> bool {
     let format = matches!(character, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
     character == ' ' || !(character.is_control() || character.is_whitespace() || format)
@@ -303,7 +302,7 @@ impl ListOptions {
     }
 }
 
-/// What a list may not ask for
+/// Errors of the options of a list
 /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apimachinery/pkg/apis/meta/internalversion/validation).
 fn refused_in_list(query: &Query, initial: Option<bool>) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -332,7 +331,7 @@ fn refused_in_list(query: &Query, initial: Option<bool>) -> Vec<FieldError> {
     errors
 }
 
-/// What a watch may not ask for, as there.
+/// Errors of the options of a watch, as there.
 fn refused_in_watch(query: &Query, initial: Option<bool>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let matching = query.get("resourceVersionMatch").unwrap_or_default();
@@ -388,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_that_are_not_well_encoded_do_not_count() {
+    fn pairs_that_are_not_well_encoded_are_ignored() {
         let query = Query::parse(Some("a=%zz&b=1;c=2&&d=%ff&e"));
         assert_eq!((query.get("a"), query.get("b")), (None, None));
         assert_eq!((query.get("d"), query.get("e")), (Some("\u{fffd}"), Some("")));

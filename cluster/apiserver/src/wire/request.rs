@@ -1,5 +1,5 @@
-//! What a request says, read as the server reads it but without one: for who records, checks or replays requests. No client
-//! is authenticated here, nothing is looked up, and no kind is known.
+//! Parses requests as the server does, but without a server: for programs that record, check or replay requests. It
+//! authenticates no client, looks nothing up and knows no kind.
 
 use http::{HeaderMap, Method, Uri};
 use serde_json::Value;

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::wire::label_selector;
 
-/// Requirements on labels. All must hold; none holds always.
+/// Requirements on labels. All must hold; an empty selector matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector(Vec<LabelRequirement>);
 
@@ -81,7 +81,7 @@ fn number(labels: &BTreeMap<String, String>, key: &str) -> Option<i64> {
     labels.get(key)?.parse().ok()
 }
 
-/// Requirements on fields. All must hold; none holds always.
+/// Requirements on fields. All must hold; an empty selector matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSelector(Vec<FieldRequirement>);
 
@@ -111,7 +111,7 @@ impl FieldSelector {
         &self.0
     }
 
-    /// The value that `field` must have, if there is just one.
+    /// The value that `field` must equal, if a requirement names one.
     pub(crate) fn exact(&self, field: &str) -> Option<&str> {
         self.0
             .iter()
@@ -171,7 +171,7 @@ fn split_unescaped(text: &str) -> Vec<String> {
     parts
 }
 
-/// The first operator counts, as it stands from left to right.
+/// Splits at the leftmost operator.
 fn parse_field(text: String) -> Result<FieldRequirement, String> {
     let operator_at = |rest: &str| {
         ["!=", "==", "="]
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_selector_prints_means_the_same() {
+    fn printed_selector_parses_to_the_same() {
         for (text, printed) in [
             (
                 "a == b , c in(d,e),f notin (g), h, ! i,j>4,k<05",

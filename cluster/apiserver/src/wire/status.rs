@@ -1,5 +1,5 @@
 //! `metav1.Status` as an error: every refusal this server gives, with the words kube-apiserver uses.
-//! It never decides what is refused, only how it is said.
+//! It never decides what is refused, only how it is worded.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -29,11 +29,11 @@ struct Content {
 enum Rendering {
     /// With details, when there are any.
     AsNeeded,
-    /// With details even if they are empty: no one looked at an object yet.
+    /// With details even if they are empty: the request has not got to an object.
     WithDetails,
     /// As plain text: the path belongs to no API.
     AsText,
-    /// Without its type and as plain text, though it is JSON: time is up.
+    /// JSON without `kind` and `apiVersion`, sent as plain text: a time-out.
     Bare,
 }
 
@@ -41,7 +41,7 @@ enum Rendering {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Details {
-    /// The object's name, or its uid's owner; empty when no single object is meant.
+    /// The object's name; empty when no single object is meant.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// The API group of `kind`.
@@ -56,7 +56,7 @@ pub struct Details {
     /// One entry per field at fault.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
-    /// Seconds after which to try again; 0 when not said.
+    /// Seconds after which to try again; 0 for none.
     #[serde(skip_serializing_if = "is_zero")]
     pub retry_after_seconds: u32,
 }
@@ -105,14 +105,14 @@ impl Status {
         status
     }
 
-    /// The same refusal, with what was to be said beside it.
+    /// The same refusal with more warnings.
     #[must_use]
     pub(crate) fn warned(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
         self.0.warnings.extend(warnings);
         self
     }
 
-    /// The same refusal, with what was to be said from the start unless it is said already.
+    /// The same refusal with these warnings first, unless it begins with them already.
     #[must_use]
     pub(crate) fn warned_once(mut self, warnings: Vec<String>) -> Self {
         if !self.0.warnings.starts_with(&warnings) {
@@ -136,7 +136,7 @@ impl Status {
         &self.0.warnings
     }
 
-    /// Says what it is about.
+    /// Sets the object that it is about.
     #[must_use]
     pub fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
         group.clone_into(&mut self.0.details.group);
@@ -157,7 +157,7 @@ impl Status {
         self.0.rendering == Rendering::Bare
     }
 
-    /// Says what it is about in full.
+    /// Replaces its details.
     #[must_use]
     pub(crate) fn detailed(mut self, details: Details) -> Self {
         self.0.details = details;
@@ -212,7 +212,7 @@ impl Status {
         Self::routed(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
     }
 
-    /// 415 for a patch of a form that the resource does not take.
+    /// 415 for a patch type that the resource does not accept.
     pub(crate) fn unknown_patch() -> Self {
         let message = "415: Unsupported Media Type";
         Self::routed(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
@@ -235,7 +235,7 @@ impl Status {
         Self::new(StatusCode::CONFLICT, "AlreadyExists", message).about(group, resource, name)
     }
 
-    /// 409 with a reason of one's own.
+    /// 409 with any reason.
     pub fn conflict(group: &str, resource: &str, name: &str, why: &str) -> Self {
         let message = format!(
             "Operation cannot be fulfilled on {} \"{name}\": {why}",
@@ -295,12 +295,12 @@ impl Status {
         Self::routed(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
     }
 
-    /// 410: the version asked for is no longer kept.
+    /// 410: the requested version is no longer available.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(StatusCode::GONE, "Expired", message)
     }
 
-    /// 413. `limit_bytes` is said to the client.
+    /// 413. The message names `limit_bytes`.
     pub fn too_large(limit_bytes: usize) -> Self {
         let message = format!("Request entity too large: limit is {limit_bytes}");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)

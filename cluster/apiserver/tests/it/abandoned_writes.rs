@@ -1,5 +1,5 @@
-//! Clients that go away in the middle of a write, and writers whose answers overtake each other: access rules and served
-//! kinds are those of the store all the same.
+//! Clients that disconnect in the middle of a write, and writers whose responses overtake each other: access rules and served
+//! kinds still match the store.
 
 use std::future::poll_fn;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ const EVE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/eve";
 const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.org";
 const THINGS: &str = "/apis/example.org/v1/namespaces/default/things";
 /// Long enough for a few writes on any disk.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn binding(user: &str, finalizers: &[&str]) -> Value {
     json!({
@@ -53,8 +53,8 @@ async fn may(client: &Client, user: &str) -> bool {
     answer["status"]["allowed"] == true
 }
 
-/// Polls a request until it has had to wait so often, then drops it. True: it was answered before.
-async fn given_up_after(waits: usize, request: impl Future<Output = (u16, Value)>) -> bool {
+/// Polls a request until it has been pending so many times, then drops it. True: it was answered before.
+async fn dropped_after(waits: usize, request: impl Future<Output = (u16, Value)>) -> bool {
     let mut request = Box::pin(request);
     let mut left = waits;
     poll_fn(|context| match request.as_mut().poll(context) {
@@ -68,21 +68,21 @@ async fn given_up_after(waits: usize, request: impl Future<Output = (u16, Value)
     .await
 }
 
-/// Waits until `holds`, which in the end it must.
-async fn in_the_end(what: &str, holds: impl AsyncFn() -> bool) {
+/// Waits until `holds`, which must become true.
+async fn eventually(what: &str, holds: impl AsyncFn() -> bool) {
     let waiting = async {
         while !holds().await {
             tokio::task::yield_now().await;
         }
     };
-    let waited = tokio::time::timeout(PATIENCE, waiting).await;
+    let waited = tokio::time::timeout(TIMEOUT, waiting).await;
     assert!(waited.is_ok(), "{what}");
 }
 
 struct OnDisk {
     client: Client,
-    /// A client of an administrator which answers its requests itself, so that it can leave at each wait of the server.
-    leaving: Client,
+    /// A client of an administrator which runs the server itself, so that its requests can be dropped at each wait of the server.
+    dropping: Client,
     api: ApiServer,
     store: FileStore,
     folder: PathBuf,
@@ -104,7 +104,7 @@ impl OnDisk {
         let service = api.service();
         Self {
             client,
-            leaving: Client::new(
+            dropping: Client::new(
                 tower::service_fn(move |request| service.clone().oneshot(request)),
                 "default",
             ),
@@ -120,7 +120,7 @@ impl OnDisk {
         std::fs::remove_dir_all(&self.folder).unwrap();
     }
 
-    /// A write behind all that were made so far.
+    /// A write after all that were made so far.
     async fn flush(&self) {
         let name = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "f-"}});
         assert_eq!(post(&self.client, crate::server::CONFIG_MAPS, &name).await.0, 201);
@@ -128,7 +128,7 @@ impl OnDisk {
 
     async fn rules_follow(&self, after: &str) {
         self.flush().await;
-        in_the_end(
+        eventually(
             &format!("the rules do not follow the store after {after}"),
             async || (get(&self.client, EVE).await.0 == 200) == may(&self.client, "eve").await,
         )
@@ -137,33 +137,33 @@ impl OnDisk {
 }
 
 #[tokio::test]
-async fn access_rules_follow_the_store_wherever_a_client_gives_up() {
+async fn access_rules_match_the_store_wherever_a_client_disconnects() {
     let server = OnDisk::start("rules").await;
-    let (client, leaving) = (&server.client, &server.leaving);
+    let (client, dropping) = (&server.client, &server.dropping);
     for waits in 1.. {
-        let mut answered = given_up_after(waits, post(leaving, BINDINGS, &binding("eve", &[]))).await;
+        let mut answered = dropped_after(waits, post(dropping, BINDINGS, &binding("eve", &[]))).await;
         server.rules_follow("a create").await;
 
         post(client, BINDINGS, &binding("eve", &[])).await;
-        answered &= given_up_after(waits, delete(leaving, EVE)).await;
+        answered &= dropped_after(waits, delete(dropping, EVE)).await;
         server.rules_follow("a delete").await;
 
         post(client, BINDINGS, &binding("eve", &[])).await;
-        answered &= given_up_after(waits, delete(leaving, &format!("{BINDINGS}?labelSelector=of%3Deve"))).await;
+        answered &= dropped_after(waits, delete(dropping, &format!("{BINDINGS}?labelSelector=of%3Deve"))).await;
         server.rules_follow("a delete of a collection").await;
 
         delete(client, EVE).await;
         post(client, BINDINGS, &binding("eve", &["example.org/waits"])).await;
         delete(client, EVE).await;
         let freed = json!({"metadata": {"finalizers": null}});
-        answered &= given_up_after(waits, merge(leaving, EVE, &freed)).await;
+        answered &= dropped_after(waits, merge(dropping, EVE, &freed)).await;
         server.rules_follow("the last finalizer").await;
         merge(client, EVE, &freed).await;
 
         post(client, BINDINGS, &binding("eve", &[])).await;
-        answered &= given_up_after(waits, put(leaving, EVE, &binding("mallory", &[]))).await;
+        answered &= dropped_after(waits, put(dropping, EVE, &binding("mallory", &[]))).await;
         server.flush().await;
-        in_the_end("the rules do not follow the store after an update", async || {
+        eventually("the rules do not follow the store after an update", async || {
             let stored = get(client, EVE).await.1;
             may(client, "mallory").await == (stored["subjects"][0]["name"] == "mallory")
                 && may(client, "eve").await == (stored["subjects"][0]["name"] == "eve")
@@ -178,21 +178,21 @@ async fn access_rules_follow_the_store_wherever_a_client_gives_up() {
 }
 
 #[tokio::test]
-async fn served_kinds_follow_the_store_wherever_a_client_gives_up() {
+async fn served_kinds_match_the_store_wherever_a_client_disconnects() {
     let server = OnDisk::start("kinds").await;
-    let (client, leaving) = (&server.client, &server.leaving);
+    let (client, dropping) = (&server.client, &server.dropping);
     for waits in 1.. {
-        let mut answered = given_up_after(waits, post(leaving, CRDS, &definition())).await;
+        let mut answered = dropped_after(waits, post(dropping, CRDS, &definition())).await;
         server.flush().await;
-        in_the_end("a stored definition is not served", async || {
+        eventually("a stored definition is not served", async || {
             (get(client, DEFINITION).await.0 == 200) == (get(client, THINGS).await.0 == 200)
         })
         .await;
 
         post(client, CRDS, &definition()).await;
-        answered &= given_up_after(waits, delete(leaving, DEFINITION)).await;
+        answered &= dropped_after(waits, delete(dropping, DEFINITION)).await;
         server.flush().await;
-        in_the_end("a definition that was deleted stays", async || {
+        eventually("a definition that was deleted stays", async || {
             match get(client, DEFINITION).await {
                 (404, _) => get(client, THINGS).await.0 == 404,
                 (_, stored) => stored["metadata"]["deletionTimestamp"].is_null(),
@@ -200,7 +200,7 @@ async fn served_kinds_follow_the_store_wherever_a_client_gives_up() {
         })
         .await;
         delete(client, DEFINITION).await;
-        in_the_end("a definition that was deleted stays", async || {
+        eventually("a definition that was deleted stays", async || {
             get(client, DEFINITION).await.0 == 404
         })
         .await;
@@ -212,7 +212,7 @@ async fn served_kinds_follow_the_store_wherever_a_client_gives_up() {
 }
 
 #[tokio::test]
-async fn a_write_whose_client_gave_up_is_recorded_and_waited_for() {
+async fn a_write_whose_client_has_disconnected_is_recorded_and_awaited() {
     let server = OnDisk::start("record").await;
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sees = seen.clone();
@@ -220,8 +220,8 @@ async fn a_write_whose_client_gave_up_is_recorded_and_waited_for() {
         .api
         .audit()
         .subscribe(move |record| sees.lock().unwrap().push((record.verb.clone(), record.code)));
-    // Waits one: for the client's own queue; two: for the disk.
-    assert!(!given_up_after(2, post(&server.leaving, BINDINGS, &binding("eve", &[]))).await);
+    // The first wait is for the client's own queue, the second for the disk.
+    assert!(!dropped_after(2, post(&server.dropping, BINDINGS, &binding("eve", &[]))).await);
     server.api.shutdown().await;
     assert_eq!(*seen.lock().unwrap(), [("create".to_owned(), 201)]);
     let key = Key::new("rbac.authorization.k8s.io/clusterrolebindings", None, "eve");
@@ -229,7 +229,7 @@ async fn a_write_whose_client_gave_up_is_recorded_and_waited_for() {
     server.stop().await;
 }
 
-/// A store whose answers to updates of `eve` come when the test says so; the updates themselves happen at once.
+/// A store whose responses to updates of `eve` come when the test releases them; the updates themselves happen at once.
 struct Held {
     store: MemoryStore,
     updated: mpsc::UnboundedSender<oneshot::Sender<()>>,
@@ -273,7 +273,7 @@ impl Store for Held {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_newest_rule_holds_whichever_writer_hears_last() {
+async fn the_newest_rule_holds_in_whatever_order_writers_are_answered() {
     let (updated, mut updates) = mpsc::unbounded_channel();
     let store = Held {
         store: MemoryStore::new(),
@@ -295,7 +295,7 @@ async fn the_newest_rule_holds_whichever_writer_hears_last() {
         let (go, writing) = writers.remove(turn);
         go.send(()).unwrap();
         assert_eq!(writing.await.unwrap(), 200);
-        assert!(may(&client, "three").await, "the newest write was heard of first");
+        assert!(may(&client, "three").await, "the newest write was applied first");
     }
     assert!(!may(&client, "two").await && !may(&client, "one").await);
 }

@@ -1,4 +1,4 @@
-//! Who gets in and what they may: certificates, tokens, RBAC, reviews, the audit record.
+//! Authentication and authorization: certificates, tokens, RBAC, reviews, the audit record.
 
 use cluster_apiserver::Identity;
 use http::{Method, Request};
@@ -52,7 +52,7 @@ async fn role_allows_its_requests_and_others_get_the_refusal_of_kubernetes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_one_grants_more_than_they_hold() {
+async fn a_user_cannot_grant_more_than_they_hold() {
     let server = start().await;
     grant(&server.admin(), "bob", &["get"], "configmaps").await;
     let roles = json!({
@@ -90,7 +90,7 @@ async fn no_one_grants_more_than_they_hold() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn strangers_see_health_and_version_and_nothing_else() {
+async fn anonymous_users_see_health_and_version_and_nothing_else() {
     let server = start().await;
     let anonymous = server.api.client_for(Identity::Anonymous);
     for path in ["/healthz", "/livez", "/readyz", "/version"] {
@@ -146,7 +146,7 @@ async fn a_token_is_issued_used_reviewed_and_dies_with_its_account() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn access_reviews_answer_what_a_request_would_meet() {
+async fn access_reviews_match_the_decision_about_the_request() {
     let server = start().await;
     grant(&server.admin(), "alice", &["get"], "configmaps").await;
     let question = |verb: &str| {
@@ -173,7 +173,7 @@ async fn access_reviews_answer_what_a_request_would_meet() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn impersonation_needs_leave_and_then_acts_as_the_other() {
+async fn impersonation_needs_permission_and_then_acts_as_the_user() {
     let server = start().await;
     let as_alice = |path: &str| {
         Request::get(path)
@@ -206,7 +206,7 @@ async fn impersonation_needs_leave_and_then_acts_as_the_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_request_is_recorded_with_who_and_what() {
+async fn every_request_is_recorded_with_its_user_and_target() {
     let server = start().await;
     let admin = server.admin();
     server.api.audit().clear();

@@ -69,7 +69,7 @@ async fn no_other_write_waits_for_a_webhook() {
         let (map, first) = (held(config_map("a", &json!({}))), held(service("a")));
         let waiting = async { tokio::join!(post(&client, CONFIG_MAPS, &map), post(&client, SERVICES, &first)) };
         let others = async {
-            hook.has_come(2).await;
+            hook.has_received(2).await;
             let (code, made) = post(&client, SERVICES, &service("b")).await;
             assert_eq!(code, 201, "{made}");
             assert_eq!(post(&client, CONFIG_MAPS, &config_map("b", &json!({}))).await.0, 201);
@@ -82,20 +82,20 @@ async fn no_other_write_waits_for_a_webhook() {
         assert_eq!((code, code_of_service), (201, 201), "{made}");
         assert_ne!(
             made["spec"]["clusterIP"], other["spec"]["clusterIP"],
-            "an address that is kept for a Service is given to no other"
+            "an address that is reserved for a Service is given to no other"
         );
     }
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_leaves_its_write_to_be_made() {
+async fn a_write_is_completed_after_its_client_has_disconnected() {
     let (server, hook) = (start().await, Hook::start().await);
     let client = server.admin();
     configure(&client, VALIDATING, hook.webhook("hold", &["configmaps"])).await;
     let map = config_map("a", &json!({}));
     tokio::select! {
         _ = post(&client, CONFIG_MAPS, &map) => panic!("nothing has released it"),
-        () = hook.has_come(1) => {}
+        () = hook.has_received(1) => {}
     }
     hook.release(1);
     let made = async {
@@ -130,7 +130,7 @@ async fn a_webhook_that_fails_midway_leaves_the_store_untouched() {
 }
 
 #[tokio::test]
-async fn what_is_configured_counts_after_a_restart() {
+async fn admission_configuration_applies_after_a_restart() {
     let store = Arc::new(MemoryStore::new());
     let hook = Hook::start().await;
     let build = || {
@@ -156,7 +156,7 @@ async fn what_is_configured_counts_after_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn creates_at_once_stay_within_the_quota() {
+async fn concurrent_creates_stay_within_the_quota() {
     let server = start().await;
     let client = server.admin();
     let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": {"configmaps": "5"}}});

@@ -20,9 +20,9 @@ rules:
 ";
 
 #[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<Value>>>);
+struct Recorder(Arc<Mutex<Vec<Value>>>);
 
-impl AuditSink for Heard {
+impl AuditSink for Recorder {
     fn write(&self, event: Vec<u8>) {
         self.0.lock().unwrap().push(serde_json::from_slice(&event).unwrap());
     }
@@ -32,7 +32,7 @@ impl AuditSink for Heard {
     }
 }
 
-impl Heard {
+impl Recorder {
     fn take(&self) -> Vec<Value> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
@@ -44,18 +44,18 @@ impl Heard {
     }
 }
 
-async fn start() -> (Server, Heard) {
-    let heard = Heard::default();
-    let sink: Arc<dyn AuditSink> = Arc::new(heard.clone());
+async fn start() -> (Server, Recorder) {
+    let recorder = Recorder::default();
+    let sink: Arc<dyn AuditSink> = Arc::new(recorder.clone());
     let policy = AuditPolicy::read(POLICY).unwrap();
     let server = start_with(|builder| builder.audit_events(policy, sink)).await;
-    heard.take();
-    (server, heard)
+    recorder.take();
+    (server, recorder)
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_tells_who_did_what_and_what_came_of_it_and_no_more_than_the_policy_wants() {
-    let (server, heard) = start().await;
+async fn an_event_has_user_request_and_outcome_as_far_as_the_policy_wants() {
+    let (server, recorder) = start().await;
     let client = server.admin();
     assert_eq!(
         post(
@@ -67,7 +67,7 @@ async fn an_event_tells_who_did_what_and_what_came_of_it_and_no_more_than_the_po
         .0,
         201
     );
-    let event = heard.one();
+    let event = recorder.one();
     let who = json!({"username": "system:apiserver", "groups": ["system:masters", "system:authenticated"]});
     let object = json!({"resource": "configmaps", "namespace": "default", "name": "m", "apiVersion": "v1"});
     for (field, wanted) in [
@@ -97,7 +97,7 @@ async fn an_event_tells_who_did_what_and_what_came_of_it_and_no_more_than_the_po
         post(&client, "/api/v1/namespaces/default/secrets", &secret).await.0,
         201
     );
-    let event = heard.one();
+    let event = recorder.one();
     assert_eq!(
         (&event["level"], &event["objectRef"]["name"]),
         (&json!("Metadata"), &json!("s"))
@@ -108,23 +108,23 @@ async fn an_event_tells_who_did_what_and_what_came_of_it_and_no_more_than_the_po
     );
 
     assert_eq!(delete(&client, &format!("{CONFIG_MAPS}/m")).await.0, 200);
-    let status = &heard.one()["responseStatus"];
+    let status = &recorder.one()["responseStatus"];
     assert_eq!(
         (&status["status"], &status["details"]["name"]),
         (&json!("Success"), &json!("m"))
     );
 
     assert_eq!(get(&client, "/healthz").await.0, 200);
-    assert!(heard.take().is_empty());
+    assert!(recorder.take().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn refusals_impersonation_and_strangers_are_reported() {
-    let (server, heard) = start().await;
+async fn refused_impersonated_and_unauthenticated_requests_are_reported() {
+    let (server, recorder) = start().await;
     let jane = server.user("jane", &["devs"]);
     let (code, status) = get(&jane, "/api/v1/nodes/n").await;
     assert_eq!(code, 403);
-    let events = heard.take();
+    let events = recorder.take();
     assert_eq!(events.len(), 2, "{events:?}");
     assert_eq!(
         (&events[0]["stage"], events[0].get("responseStatus")),
@@ -153,7 +153,7 @@ async fn refusals_impersonation_and_strangers_are_reported() {
         .await
         .unwrap();
     assert_eq!(response.headers()["audit-id"], "mine");
-    let event = heard.one();
+    let event = recorder.one();
     for (field, wanted) in [
         ("auditID", json!("mine")),
         ("userAgent", json!("test/1")),
@@ -169,7 +169,7 @@ async fn refusals_impersonation_and_strangers_are_reported() {
 
     let stranger = server.api.client_for(Identity::Token("a.b.c".to_owned()));
     assert_eq!(get(&stranger, "/version").await.0, 401);
-    let event = heard.one();
+    let event = recorder.one();
     assert_eq!(
         (&event["stage"], &event["responseStatus"]["code"]),
         (&json!("ResponseStarted"), &json!(401))
@@ -179,18 +179,18 @@ async fn refusals_impersonation_and_strangers_are_reported() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_is_reported_when_it_begins_and_when_it_ends() {
-    let (server, heard) = start().await;
+    let (server, recorder) = start().await;
     let request = Request::get(format!("{CONFIG_MAPS}?watch=1"))
         .body(kube::client::Body::empty())
         .unwrap();
     let response = server.admin().send(request).await.unwrap();
-    let event = heard.one();
+    let event = recorder.one();
     assert_eq!(
         (&event["stage"], &event["verb"]),
         (&json!("ResponseStarted"), &json!("watch"))
     );
     drop(response);
-    let event = heard.one();
+    let event = recorder.one();
     assert_eq!(event["stage"], json!("ResponseComplete"));
     let (code, text) = call(&server.admin(), Method::GET, "/metrics", "", Vec::new()).await;
     let text = text.as_str().unwrap().to_owned();

@@ -12,8 +12,8 @@ use crate::server::{CONFIG_MAPS, Others, get, post, send, start, start_with};
 
 const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 
-/// Code and name of who a request is by that says in headers to be root.
-async fn who(client: &Client) -> (u16, Value) {
+/// Code and user of a request whose headers name the user root.
+async fn user_of_request(client: &Client) -> (u16, Value) {
     let request = Request::builder()
         .method(Method::POST)
         .uri(WHO)
@@ -29,7 +29,7 @@ async fn who(client: &Client) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn headers_count_with_the_certificate_of_a_front_proxy_alone() {
+async fn identity_headers_require_the_certificate_of_a_front_proxy() {
     let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
     let others = Others::new(&clock);
     let front = FrontProxies {
@@ -38,7 +38,7 @@ async fn headers_count_with_the_certificate_of_a_front_proxy_alone() {
         ..FrontProxies::default()
     };
     let server = start_with(|builder| builder.front_proxies(front)).await;
-    let (code, user) = who(&others.client(&server, "proxy")).await;
+    let (code, user) = user_of_request(&others.client(&server, "proxy")).await;
     assert_eq!(
         (code, &user["username"], &user["uid"]),
         (201, &json!("root"), &json!("7"))
@@ -46,14 +46,17 @@ async fn headers_count_with_the_certificate_of_a_front_proxy_alone() {
     assert_eq!(user["groups"], json!(["system:masters", "system:authenticated"]));
     assert_eq!(user["extra"], json!({"example.com/scope": ["all"]}));
     // Another name, another authority, no certificate.
-    assert_eq!(who(&others.client(&server, "other")).await.0, 401);
-    let (code, user) = who(&server.user("proxy", &[])).await;
+    assert_eq!(user_of_request(&others.client(&server, "other")).await.0, 401);
+    let (code, user) = user_of_request(&server.user("proxy", &[])).await;
     assert_eq!((code, &user["username"]), (201, &json!("proxy")));
-    assert_eq!(who(&server.api.client_for(Identity::Anonymous)).await.0, 403);
-    // A front proxy that names no one is no one here.
+    assert_eq!(
+        user_of_request(&server.api.client_for(Identity::Anonymous)).await.0,
+        403
+    );
+    // A front proxy that names no user is not authenticated.
     assert_eq!(post(&others.client(&server, "proxy"), WHO, &json!({})).await.0, 401);
     let plain = start().await;
-    assert_eq!(who(&others.client(&plain, "proxy")).await.0, 401);
+    assert_eq!(user_of_request(&others.client(&plain, "proxy")).await.0, 401);
 }
 
 /// How many requests the server in front got.
@@ -96,7 +99,7 @@ async fn server_behind_queries_the_server_in_front_and_caches_its_answers() {
     });
     let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
     assert_eq!(post(&front.admin(), bindings, &role).await.0, 201);
-    assert_eq!(get(&robot, CONFIG_MAPS).await.0, 403, "the answer is still believed");
+    assert_eq!(get(&robot, CONFIG_MAPS).await.0, 403, "the decision is still cached");
     tokio::time::advance(Duration::from_secs(11)).await;
     assert_eq!(get(&robot, CONFIG_MAPS).await.0, 200);
     assert_eq!(

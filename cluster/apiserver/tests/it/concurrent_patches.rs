@@ -1,4 +1,4 @@
-//! Patches of one object at once.
+//! Concurrent patches of one object.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use crate::server::{get, merge, post, start_with};
 
-/// More than the tries after which kube-apiserver gives up a patch of a stated version.
+/// More than the attempts after which kube-apiserver gives up a patch of a stated version.
 const PATCHES: usize = 20;
 
-/// Its writes are looked at for a while, in which others can write.
+/// A kind whose writes are reviewed for a while, in which others can write.
 struct Slow(ResourceInfo);
 
 impl Kind for Slow {
@@ -52,5 +52,5 @@ async fn no_patch_without_a_version_fails_because_others_write() {
     let annotations = get(&client, &path).await.1["metadata"]["annotations"].clone();
     assert_eq!(annotations.as_object().unwrap().len(), PATCHES, "{annotations}");
     let stale = patched(json!({"metadata": {"resourceVersion": created["metadata"]["resourceVersion"]}}));
-    assert_eq!(stale.await, 409, "a patch of a version is one of that version");
+    assert_eq!(stale.await, 409, "a patch with a version applies to no other");
 }

@@ -1,4 +1,4 @@
-//! Webhooks that convert: what they hold up, and how often they are called.
+//! Conversion webhooks: which requests wait for them, and how often they are called.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const GROUP: &str = "hooked.example.com";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const WATCHERS: usize = 20;
 /// Longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn path(version: &str) -> String {
     format!("/apis/{GROUP}/{version}/namespaces/default/things")
@@ -24,7 +24,7 @@ fn thing(version: &str, name: &str) -> Value {
     json!({"apiVersion": format!("{GROUP}/{version}"), "kind": "Thing", "metadata": {"name": name}})
 }
 
-async fn defined(hook: &Hook, way: &str) -> (Server, Client) {
+async fn defined(hook: &Hook, behaviour: &str) -> (Server, Client) {
     let server = start().await;
     let admin = server.admin();
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
@@ -34,7 +34,7 @@ async fn defined(hook: &Hook, way: &str) -> (Server, Client) {
         "metadata": {"name": format!("things.{GROUP}")},
         "spec": {
             "group": GROUP, "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
-            "conversion": hook.conversion(way), "versions": [version("v1", true), version("v2", false)],
+            "conversion": hook.conversion(behaviour), "versions": [version("v1", true), version("v2", false)],
         },
     });
     let (code, body) = post(&admin, DEFINITIONS, &definition).await;
@@ -43,14 +43,14 @@ async fn defined(hook: &Hook, way: &str) -> (Server, Client) {
 }
 
 #[tokio::test]
-async fn a_webhook_that_does_not_answer_holds_up_no_one_who_does_not_need_it() {
+async fn a_webhook_that_does_not_answer_delays_only_requests_that_need_it() {
     let hook = Hook::start().await;
     let (server, admin) = defined(&hook, "hold").await;
     let held = tokio::spawn({
         let admin = admin.clone();
         async move { post(&admin, &path("v2"), &thing("v2", "held")).await }
     });
-    hook.has_come(1).await;
+    hook.has_received(1).await;
     assert_eq!(
         get(&admin, &format!("{}/held", path("v1"))).await.0,
         404,
@@ -92,13 +92,13 @@ async fn watches_of_a_version_share_one_conversion_of_a_change() {
     assert_eq!(server.api.watches(), WATCHERS);
     assert_eq!(post(&admin, &path("v1"), &thing("v1", "a")).await.0, 201);
     for watch in &mut watches {
-        let line = tokio::time::timeout(PATIENCE, watch.try_next()).await.unwrap();
+        let line = tokio::time::timeout(TIMEOUT, watch.try_next()).await.unwrap();
         let event: Value = serde_json::from_str(&line.unwrap().unwrap()).unwrap();
         assert_eq!(event["object"]["apiVersion"], format!("{GROUP}/v2"));
         assert_eq!(event["object"]["metadata"]["labels"]["converted"], "yes");
     }
     assert_eq!(hook.requests(), 1);
-    // Lists know what watches know.
+    // Lists use conversions that watches have cached.
     let (_, list) = get(&admin, &path("v2")).await;
     assert_eq!(list["items"][0]["apiVersion"], format!("{GROUP}/v2"));
     assert_eq!(hook.requests(), 1);

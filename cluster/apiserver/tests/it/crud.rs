@@ -172,7 +172,7 @@ fn deployment() -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn status_and_spec_are_written_apart() {
+async fn status_and_spec_are_written_separately() {
     let server = start().await;
     let client = server.admin();
     let (_, made) = post(&client, DEPLOYMENTS, &deployment()).await;
@@ -229,7 +229,7 @@ async fn scale_is_a_view_of_replicas() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn finalizers_hold_an_object_until_the_last_is_taken_off() {
+async fn finalizers_hold_an_object_until_the_last_is_removed() {
     let server = start().await;
     let client = server.admin();
     let mut body = config_map("held", &json!({}));
@@ -277,7 +277,7 @@ async fn propagation_policies_become_finalizers_and_preconditions_hold() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_on_a_node_waits_for_its_nodes_last_word() {
+async fn a_deleted_pod_on_a_node_stays_until_its_node_confirms_it() {
     let server = start().await;
     let client = server.admin();
     let pods = "/api/v1/namespaces/default/pods";
@@ -304,7 +304,7 @@ async fn a_pod_on_a_node_waits_for_its_nodes_last_word() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn selectors_choose_and_collections_are_deleted_by_them() {
+async fn selectors_limit_lists_and_deletions_of_collections() {
     let server = start().await;
     let client = server.admin();
     for (name, tier) in [("a", "front"), ("b", "back"), ("c", "back")] {
@@ -348,7 +348,7 @@ async fn selectors_choose_and_collections_are_deleted_by_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_go_on_from_page_to_page_at_one_version() {
+async fn pages_of_a_list_show_one_version() {
     let server = start().await;
     let client = server.admin();
     for name in ["a", "b", "c", "d", "e"] {
@@ -374,7 +374,7 @@ async fn lists_go_on_from_page_to_page_at_one_version() {
     assert_eq!(
         seen,
         ["a", "b", "c", "d", "e"],
-        "later pages show the first page's moment"
+        "later pages show the state of the first"
     );
     assert!(versions.windows(2).all(|pair| pair[0] == pair[1]));
     assert_eq!(get(&client, &format!("{CONFIG_MAPS}?continue=nonsense")).await.0, 400);
@@ -417,7 +417,7 @@ async fn dry_runs_store_nothing_and_unknown_fields_are_refused_when_strict() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_created_in_a_namespace_that_is_missing_or_going_away() {
+async fn nothing_is_created_in_a_namespace_that_is_missing_or_terminating() {
     let server = start().await;
     let client = server.admin();
     let (code, missing) = post(
@@ -451,7 +451,7 @@ async fn nothing_is_created_in_a_namespace_that_is_missing_or_going_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn services_get_addresses_that_no_other_has() {
+async fn services_get_unique_addresses() {
     let server = start().await;
     let client = server.admin();
     let services = "/api/v1/namespaces/default/services";

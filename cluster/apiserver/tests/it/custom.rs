@@ -46,7 +46,7 @@ fn thing(spec: &Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_custom_resource_is_served_once_its_definition_is_answered() {
+async fn a_custom_resource_is_served_once_its_definition_is_created() {
     let server = start().await;
     let client = server.admin();
     assert_eq!(get(&client, THINGS).await.0, 404);
@@ -67,15 +67,15 @@ async fn a_custom_resource_is_served_once_its_definition_is_answered() {
     let (_, document) = get(&client, "/openapi/v3/apis/example.org/v1").await;
     let patch = &document["paths"]["/apis/example.org/v1/namespaces/{namespace}/things/{name}"]["patch"];
     assert_eq!(patch["x-kubernetes-group-version-kind"]["kind"], "Thing");
-    let forms: Vec<&String> = patch["requestBody"]["content"].as_object().unwrap().keys().collect();
+    let media_types: Vec<&String> = patch["requestBody"]["content"].as_object().unwrap().keys().collect();
     assert_eq!(
-        forms,
+        media_types,
         [
             "application/apply-patch+yaml",
             "application/json-patch+json",
             "application/merge-patch+json"
         ],
-        "kubectl sends the strategic form wherever it is listed"
+        "kubectl sends a strategic merge patch wherever it is listed"
     );
     let schemas = &document["components"]["schemas"];
     let metadata = &schemas["org.example.v1.Thing"]["properties"]["metadata"];
@@ -99,7 +99,7 @@ async fn a_custom_resource_is_served_once_its_definition_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unknown_fields_go_defaults_come_and_rules_hold() {
+async fn unknown_fields_are_pruned_defaults_are_set_and_rules_hold() {
     let server = start().await;
     let client = server.admin();
     post(&client, CRDS, &definition()).await;
@@ -147,7 +147,7 @@ async fn unknown_fields_go_defaults_come_and_rules_hold() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_object_is_behind_all_versions() {
+async fn all_versions_show_the_same_object() {
     let server = start().await;
     let client = server.admin();
     post(&client, CRDS, &definition()).await;
@@ -201,7 +201,7 @@ async fn provider_status_keeps_every_digit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn status_of_a_custom_resource_is_written_apart_and_needs_a_version_on_put() {
+async fn status_of_a_custom_resource_is_written_separately_and_needs_a_version_on_put() {
     let server = start().await;
     let client = server.admin();
     post(&client, CRDS, &definition()).await;
@@ -233,7 +233,7 @@ async fn status_of_a_custom_resource_is_written_apart_and_needs_a_version_on_put
 }
 
 #[tokio::test(start_paused = true)]
-async fn deleting_a_definition_takes_its_instances_along() {
+async fn deleting_a_definition_deletes_its_instances() {
     let server = start().await;
     let client = server.admin();
     post(&client, CRDS, &definition()).await;
@@ -283,7 +283,7 @@ async fn a_definition_never_takes_names_that_others_have() {
         "{waiting}"
     );
     assert_eq!(get(&client, &others).await.0, 404);
-    // The name is free once no one has it any more.
+    // The name is free once no definition has it.
     delete(&client, &format!("{CRDS}/things.example.org")).await;
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     assert_eq!(get(&client, &others).await.0, 200);
@@ -295,7 +295,7 @@ async fn a_definition_never_takes_names_that_others_have() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_without_a_sound_schema_is_refused() {
+async fn a_definition_without_a_valid_schema_is_refused() {
     let server = start().await;
     let client = server.admin();
     let mut crd = definition();
@@ -305,7 +305,7 @@ async fn a_definition_without_a_sound_schema_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_made_any_more_while_a_definition_goes() {
+async fn no_instance_is_created_while_a_definition_is_being_deleted() {
     let server = start().await;
     let client = server.admin();
     post(&client, CRDS, &definition()).await;
@@ -320,7 +320,7 @@ async fn nothing_is_made_any_more_while_a_definition_goes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_stored_before_a_definition_changed_is_read_as_it_is_now() {
+async fn stored_instances_are_read_by_the_changed_definition() {
     let server = start().await;
     let client = server.admin();
     post(&client, CRDS, &definition()).await;

@@ -18,7 +18,7 @@ fn own_rule() -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn defaults_get_back_what_they_lack_and_keep_what_people_have_added() {
+async fn defaults_get_back_what_they_lack_and_keep_what_users_have_added() {
     let store = MemoryStore::new();
     let before = server(&store).await;
     let client = before.loopback_client();
@@ -75,7 +75,7 @@ async fn defaults_get_back_what_they_lack_and_keep_what_people_have_added() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_default_that_is_not_to_be_updated_is_left_alone_and_a_binding_to_another_role_is_made_again() {
+async fn an_excluded_default_is_not_updated_and_a_binding_to_another_role_is_recreated() {
     let store = MemoryStore::new();
     let before = server(&store).await;
     let client = before.loopback_client();
@@ -102,7 +102,7 @@ async fn a_default_that_is_not_to_be_updated_is_left_alone_and_a_binding_to_anot
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_lose_the_role_that_all_had_unless_the_binding_is_to_be_left_alone() {
+async fn the_group_of_all_nodes_is_unbound_unless_the_binding_is_excluded() {
     let store = MemoryStore::new();
     let path = format!("{RBAC}/clusterrolebindings/system:node");
     let nodes = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:nodes"});

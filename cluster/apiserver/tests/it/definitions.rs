@@ -1,4 +1,4 @@
-//! The end of CustomResourceDefinitions: their instances go, whatever the store says meanwhile, and so do watches.
+//! Deletion of CustomResourceDefinitions: their instances are deleted in spite of store errors, and watches end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ fn thing(name: &str) -> Value {
     json!({"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": name}, "spec": {"type": "a"}})
 }
 
-/// Opens a watch that lasts `secs`; gives all that it said.
+/// Opens a watch that lasts `secs`; its task returns all that was sent.
 async fn watching(server: &Server, client: &Client, path: &str, secs: u64) -> JoinHandle<String> {
     let before = server.api.watches();
     let request = Request::builder()
@@ -129,7 +129,7 @@ impl Store for Faulty {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_clean_up_of_a_definition_outlives_errors_of_the_store() {
+async fn the_clean_up_of_a_definition_survives_errors_of_the_store() {
     let store = Faulty::new();
     let server = start_with(|builder| builder.store(store.clone())).await;
     let client = server.admin();
@@ -139,12 +139,12 @@ async fn the_clean_up_of_a_definition_outlives_errors_of_the_store() {
     let definitions = watching(&server, &client, CRDS, 300).await;
     assert_eq!(delete(&client, &format!("{CRDS}/things.example.org")).await.0, 200);
     let events = definitions.await.unwrap();
-    assert_eq!(store.faults.load(Ordering::Relaxed), 0, "the store was asked again");
+    assert_eq!(store.faults.load(Ordering::Relaxed), 0, "the clean-up was repeated");
     assert!(events.contains(r#"{"type":"DELETED""#), "{events}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn writes_of_a_definition_that_goes_start_no_further_clean_up() {
+async fn writes_of_a_definition_being_deleted_start_no_further_clean_up() {
     let store = Faulty::new();
     let server = start_with(|builder| builder.store(store.clone())).await;
     let client = server.admin();
@@ -167,7 +167,7 @@ async fn writes_of_a_definition_that_goes_start_no_further_clean_up() {
         .await;
         assert_eq!(code, 200, "{answer}");
     }
-    // Time that stands still goes on only when no task has anything left to do.
+    // Paused time advances only when no task has anything left to do.
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(store.watches.load(Ordering::Relaxed), 2);
     merge(
@@ -182,7 +182,7 @@ async fn writes_of_a_definition_that_goes_start_no_further_clean_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_that_no_one_had_looked_at_is_settled_by_the_next_server() {
+async fn a_definition_without_conditions_gets_them_from_the_next_server() {
     let store = MemoryStore::new();
     let stored = |name: &str, change: &dyn Fn(&mut Value)| {
         let mut stored = definition();
@@ -243,7 +243,7 @@ async fn a_definition_that_no_one_had_looked_at_is_settled_by_the_next_server() 
         assert_eq!(get(&client, &of(name)).await.0, code, "{name}");
     }
     assert_eq!(condition("aliens", "NamesAccepted").await.as_deref(), Some("False"));
-    // What was never served goes as well.
+    // Definitions that were never served are deleted as well.
     for name in ["aliens", "broken"] {
         let path = format!("{CRDS}/{name}.example.org");
         assert_eq!(delete(&client, &path).await.0, 200);
@@ -254,7 +254,7 @@ async fn a_definition_that_no_one_had_looked_at_is_settled_by_the_next_server() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_that_is_given_up_goes_to_who_waits_for_it_and_is_served_under_no_one_else() {
+async fn a_name_that_is_given_up_goes_to_the_definition_that_waits_for_it() {
     let server = start().await;
     let client = server.admin();
     let named = |plural: &str, short: &str| {
@@ -276,15 +276,15 @@ async fn a_name_that_is_given_up_goes_to_who_waits_for_it_and_is_served_under_no
     };
     assert_eq!(short_names("ones").await, Some(json!(["xx"])));
     assert_eq!(short_names("twos").await, None, "it waits");
-    let wish = |short: &str| json!({"spec": {"names": {"shortNames": [short]}}});
+    let renamed = |short: &str| json!({"spec": {"names": {"shortNames": [short]}}});
     let ones = format!("{CRDS}/ones.example.org");
-    assert_eq!(merge(&client, &ones, &wish("zz")).await.0, 200);
+    assert_eq!(merge(&client, &ones, &renamed("zz")).await.0, 200);
     assert_eq!(
         short_names("ones").await,
         Some(json!(["xx"])),
-        "what it asks for is another's"
+        "the requested name is that of another"
     );
-    assert_eq!(merge(&client, &ones, &wish("yy")).await.0, 200);
+    assert_eq!(merge(&client, &ones, &renamed("yy")).await.0, 200);
     assert_eq!(short_names("ones").await, Some(json!(["yy"])));
     while short_names("twos").await != Some(json!(["xx"])) {
         yield_now().await;

@@ -103,8 +103,8 @@ async fn ready_endpoints_of_a_service_are_dialled_in_turn() {
     service(&client, &[(1, true), (2, true), (3, false)]).await;
     configure(&client, first.webhook_of_service("hold", &["configmaps"])).await;
     let release = async {
-        first.has_come(1).await;
-        second.has_come(1).await;
+        first.has_received(1).await;
+        second.has_received(1).await;
         first.release(1);
         second.release(1);
     };
@@ -136,7 +136,7 @@ async fn pooled_connection_of_an_ended_pod_is_replaced_by_one_to_another() {
 }
 
 #[tokio::test]
-async fn service_that_leads_nowhere_is_refused_in_the_words_of_go() {
+async fn webhook_of_an_unreachable_service_fails_with_the_errors_of_go() {
     let (pods, hook) = (Pods::default(), Hook::self_signed().await);
     pods.put(1, Listens::Nothing);
     let server = pods.server().await;
@@ -185,7 +185,7 @@ async fn certificate_that_is_its_own_authority_is_accepted_by_url_and_only_with_
     assert!(refused["message"].as_str().unwrap().ends_with(why), "{refused}");
 }
 
-/// Allows what it is asked about, and serves an API of its own.
+/// Allows every review, and serves an API of its own.
 async fn toy(request: Request<Body>) -> Result<Response<base_client::ResponseBody>, std::convert::Infallible> {
     let path = request.uri().path().to_owned();
     let body = request.into_body().collect_bytes().await.unwrap();
@@ -207,7 +207,7 @@ async fn toy(request: Request<Body>) -> Result<Response<base_client::ResponseBod
 }
 
 #[tokio::test]
-async fn server_of_this_process_is_spoken_to_without_tls() {
+async fn server_of_this_process_is_called_without_tls() {
     let (pods, hook) = (Pods::default(), Hook::self_signed().await);
     pods.put(1, Listens::Http(HttpService::new(tower::service_fn(toy))));
     let server = pods.server().await;

@@ -1,4 +1,4 @@
-//! No one gets more than they hold: not by aggregation, not by a certificate, not by a write that creates.
+//! Users get no more than they hold: not by aggregation, not by a certificate, not by a write that creates.
 
 use base_clock::Entropy;
 use base_secrets::{PrivateKey, SigningRequest};
@@ -12,7 +12,7 @@ const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 const CLIENT: &str = "kubernetes.io/kube-apiserver-client";
 
-/// Gives a user rules all over the cluster, and a client.
+/// Grants a user rules in the whole cluster, and returns a client.
 async fn user_with(server: &Server, user: &str, rules: &Value) -> Client {
     let admin = server.admin();
     let role = json!({
@@ -35,7 +35,7 @@ fn message_contains(status: &Value, part: &str) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_may_write_roles_does_not_collect_the_rules_of_others() {
+async fn a_user_who_may_write_roles_cannot_collect_the_rules_of_others() {
     let server = start().await;
     let rules = json!([{"verbs": ["*"], "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"],
                         "resourceNames": ["bob", "collector", "plain", "powerful"]},
@@ -89,7 +89,7 @@ async fn who_may_write_roles_does_not_collect_the_rules_of_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn apply_and_put_create_only_for_who_may_create() {
+async fn apply_and_put_create_only_with_the_permission_to_create() {
     let server = start().await;
     let rule = json!([{"verbs": ["get", "update", "patch"], "apiGroups": ["", "coordination.k8s.io"],
                        "resources": ["configmaps", "leases"]}]);
@@ -127,7 +127,7 @@ async fn apply_and_put_create_only_for_who_may_create() {
     let forced = format!("{CONFIG_MAPS}/a?fieldManager=bob&force=true");
     let body = config_map("a", &json!({"k": "w"})).to_string();
     let (code, _) = call(&bob, Method::PATCH, &forced, "application/apply-patch+yaml", body).await;
-    assert_eq!(code, 200, "what is there needs no leave to create");
+    assert_eq!(code, 200, "what exists needs no permission to create");
 }
 
 fn request(name: &str, signer: &str, organizations: &[&str]) -> Value {
@@ -147,7 +147,7 @@ fn condition(type_: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_certificate_is_approved_and_signed_only_by_who_may_for_its_signer() {
+async fn a_certificate_is_approved_and_signed_only_with_permission_for_its_signer() {
     let server = start().await;
     let admin = server.admin();
     let all = |more: Value| {
@@ -173,7 +173,7 @@ async fn a_certificate_is_approved_and_signed_only_by_who_may_for_its_signer() {
             r#"user not permitted to approve requests with signerName "kubernetes.io/kube-apiserver-client""#;
         assert!(message_contains(&refused, expected), "{refused}");
     }
-    // Whoever may sign does not approve by the other door.
+    // A user who may sign cannot approve by writing the status.
     let status = format!("{REQUESTS}/r/status");
     merge(&signer, &status, &approved).await;
     let (_, stored) = get(&admin, &format!("{REQUESTS}/r")).await;

@@ -1,4 +1,4 @@
-//! What goes by itself when it is old: Events.
+//! Old Events are deleted.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn names(server: &Server) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_old_events_go_some_at_a_time_and_soon() {
+async fn many_old_events_are_deleted_soon_and_some_at_a_time() {
     let server = start().await;
     for number in 0..1100 {
         event(&server, &format!("e{number}"), json!({})).await;
@@ -52,7 +52,7 @@ async fn many_old_events_go_some_at_a_time_and_soon() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_go_an_hour_after_they_were_last_seen() {
+async fn events_are_deleted_an_hour_after_they_were_last_seen() {
     let server = start().await;
     let minutes = |count: u64| tokio::time::sleep(Duration::from_secs(count * 60));
     event(&server, "once", json!({"lastTimestamp": "2026-01-01T00:00:00Z"})).await;
@@ -80,7 +80,7 @@ async fn events_go_an_hour_after_they_were_last_seen() {
     assert_eq!(
         names(&server).await,
         ["again", "series"],
-        "a time to come keeps nothing"
+        "a time in the future is ignored"
     );
     minutes(30).await;
     assert_eq!(names(&server).await, ["again"]);

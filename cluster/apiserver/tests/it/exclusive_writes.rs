@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::server::{delete, get, post, start_with};
 
-/// There is one of it at most, and it is looked after that for a while.
+/// A kind with at most one object, which its review checks for a while.
 struct Only {
     info: ResourceInfo,
     exclusive: bool,
@@ -49,8 +49,8 @@ impl Kind for Only {
     }
 }
 
-/// The codes of two that are created at once, and how many there are then.
-async fn at_once(exclusive: bool) -> (Vec<u16>, usize) {
+/// The codes of two concurrent creates, and how many objects there are then.
+async fn created_at_once(exclusive: bool) -> (Vec<u16>, usize) {
     let info = ResourceInfo::cluster("example.org", "v1", "Only", "onlies");
     let kind: Arc<dyn Kind> = Arc::new(Only { info, exclusive });
     let server = start_with(|builder| builder.kinds([kind])).await;
@@ -70,11 +70,11 @@ async fn at_once(exclusive: bool) -> (Vec<u16>, usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_that_exclude_each_other_one_is_stored() {
-    assert_eq!(at_once(true).await, (vec![201, 403], 1));
+async fn of_two_exclusive_creates_one_is_stored() {
+    assert_eq!(created_at_once(true).await, (vec![201, 403], 1));
     assert_eq!(
-        at_once(false).await,
+        created_at_once(false).await,
         (vec![201, 201], 2),
-        "who does not ask for a turn waits for none"
+        "a kind that is not exclusive waits for no turn"
     );
 }

@@ -1,4 +1,4 @@
-//! A flood of one user, and the others meanwhile.
+//! A flood of requests of one user, and the requests of others meanwhile.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::server::{get, post, start_with};
 
 const SLOW: &str = "/apis/example.org/v1/slows";
 
-/// One is made when the test says so.
+/// A kind whose objects are created when the test releases them.
 struct Slow {
     info: ResourceInfo,
     gate: Arc<Semaphore>,
@@ -72,7 +72,7 @@ async fn a_flood_of_one_user_delays_another_by_no_more_than_one_request() {
     for number in 0..500 {
         flood.spawn(create(server.user("greedy", &["people"]), format!("greedy-{number}")));
     }
-    // 150 of the 200 seats are the flood's, 300 wait, and the others are asked to come again.
+    // 150 of the 200 seats are the flood's, 300 wait, and the rest is refused with Retry-After.
     for _ in 0..50 {
         assert_eq!(flood.join_next().await.unwrap().unwrap(), (429, Some("1".to_owned())));
     }
@@ -87,7 +87,7 @@ async fn a_flood_of_one_user_delays_another_by_no_more_than_one_request() {
     // Reading has seats of its own.
     let reader = server.user("reader", &["people"]);
     assert_eq!(get(&reader, SLOW).await.0, 200);
-    // Of the others some have the seats that the flood may not take, and the rest wait behind no one but each other.
+    // Of the others some have the seats that the flood may not take, and the rest wait only for each other.
     gate.add_permits(200);
     for (code, _) in join_all(others).await.into_iter().map(Result::unwrap) {
         assert_eq!(code, 201);

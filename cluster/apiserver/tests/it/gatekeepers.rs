@@ -1,4 +1,4 @@
-//! Who is asked before the access rules: what they allow, refuse and leave open, for requests, writes and reviews.
+//! Gatekeepers decide before the access rules: what they allow, refuse and leave open, for requests, writes and reviews.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use crate::server::{CONFIG_MAPS, config_map, delete, get, post, start_with};
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 
-/// Decides for users named `kept-*`: names that begin with `open` are allowed, `closed` are refused, `soon` are refused until
+/// Decides for users named `guarded-*`: names that begin with `open` are allowed, `closed` are refused, `soon` are refused until
 /// there is news; lists need `metadata.namespace=default` and the label `a=b`.
 struct Doors {
     open: watch::Sender<bool>,
@@ -45,7 +45,7 @@ impl Doors {
 
 impl Gatekeeper for Doors {
     fn concerns(&self, user: &User) -> bool {
-        user.name.starts_with("kept-")
+        user.name.starts_with("guarded-")
     }
 
     fn decide(&self, attributes: &Attributes, selectors: &Selectors) -> Opinion {
@@ -105,13 +105,13 @@ async fn a_gatekeeper_allows_refuses_or_leaves_it_to_the_rules() {
     for name in ["open", "closed", "other"] {
         post(&server.admin(), CONFIG_MAPS, &config_map(name, &json!({}))).await;
     }
-    let guarded = server.user("kept-a", &[]);
+    let guarded = server.user("guarded-a", &[]);
     assert_eq!(get(&guarded, &format!("{CONFIG_MAPS}/open")).await.0, 200);
     let (code, refused) = get(&guarded, &format!("{CONFIG_MAPS}/closed")).await;
     assert_eq!(code, 403);
     assert_eq!(
         refused["message"],
-        r#"configmaps "closed" is forbidden: User "kept-a" cannot get resource "configmaps" in API group "" in the namespace "default": closed is closed"#
+        r#"configmaps "closed" is forbidden: User "guarded-a" cannot get resource "configmaps" in API group "" in the namespace "default": closed is closed"#
     );
     assert_eq!(
         get(&guarded, &format!("{CONFIG_MAPS}/other")).await.0,
@@ -124,7 +124,7 @@ async fn a_gatekeeper_allows_refuses_or_leaves_it_to_the_rules() {
         403,
         "others are not let in"
     );
-    let super_user = server.user("kept-super", &["system:masters"]);
+    let super_user = server.user("guarded-super", &["system:masters"]);
     assert_eq!(get(&super_user, &format!("{CONFIG_MAPS}/closed")).await.0, 200);
     assert_eq!(get(&guarded, "/version").await.0, 200, "paths are left to the rules");
 }
@@ -133,7 +133,7 @@ async fn a_gatekeeper_allows_refuses_or_leaves_it_to_the_rules() {
 async fn writes_are_refused_once_their_object_is_known() {
     let doors = Doors::new();
     let server = start_with(|builder| builder.gatekeeper(doors.clone())).await;
-    let guarded = server.user("kept-a", &[]);
+    let guarded = server.user("guarded-a", &[]);
     assert_eq!(
         post(&guarded, CONFIG_MAPS, &config_map("open-1", &json!({}))).await.0,
         201
@@ -161,7 +161,7 @@ async fn refusal_that_may_change_waits_for_news_within_its_limit() {
     let doors = Doors::new();
     let server = start_with(|builder| builder.gatekeeper(doors.clone())).await;
     post(&server.admin(), CONFIG_MAPS, &config_map("soon", &json!({}))).await;
-    let guarded = server.user("kept-a", &[]);
+    let guarded = server.user("guarded-a", &[]);
     let begun = Instant::now();
     assert_eq!(get(&guarded, &format!("{CONFIG_MAPS}/soon")).await.0, 403);
     assert_eq!(begun.elapsed(), Duration::from_secs(5));
@@ -178,7 +178,7 @@ async fn refusal_that_may_change_waits_for_news_within_its_limit() {
 #[tokio::test(start_paused = true)]
 async fn selectors_reach_a_gatekeeper_from_requests_and_from_reviews() {
     let server = start_with(|builder| builder.gatekeeper(Doors::new())).await;
-    let guarded = server.user("kept-a", &[]);
+    let guarded = server.user("guarded-a", &[]);
     let narrow = "fieldSelector=metadata.namespace%3Ddefault&labelSelector=a%3Db";
     assert_eq!(get(&guarded, &format!("{CONFIG_MAPS}?{narrow}")).await.0, 200);
     for wide in [
@@ -191,7 +191,7 @@ async fn selectors_reach_a_gatekeeper_from_requests_and_from_reviews() {
         assert_eq!(get(&guarded, &format!("{CONFIG_MAPS}?{wide}")).await.0, 403, "{wide}");
     }
     let review = |fields: Value, labels: Value| {
-        json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {"user": "kept-a",
+        json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {"user": "guarded-a",
             "resourceAttributes": {"verb": "list", "resource": "configmaps", "namespace": "default",
                 "fieldSelector": fields, "labelSelector": labels}}})
     };

@@ -1,4 +1,4 @@
-//! A webhook over TLS for one test, which counts what comes and answers when the test lets it.
+//! A webhook over TLS for one test, which counts requests and answers when the test lets it.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -26,14 +26,14 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::task::AbortOnDropHandle;
 
-/// Where a webhook has to be reached within.
+/// Within which requests must reach the webhook.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(Default)]
 struct State {
     connections: AtomicUsize,
     requests: AtomicUsize,
-    came: Notify,
+    received: Notify,
 }
 
 pub(crate) struct Hook {
@@ -101,7 +101,7 @@ impl Hook {
         }
     }
 
-    /// A way to it that is no address.
+    /// Connects to it without its address.
     pub(crate) fn dialer(&self) -> Dialer {
         let address = self.address;
         Dialer::new(move || {
@@ -126,7 +126,7 @@ impl Hook {
         webhook
     }
 
-    /// A webhook of a configuration, asked about creates of these resources.
+    /// A webhook of a configuration, called for creates of these resources.
     pub(crate) fn webhook(&self, path: &str, resources: &[&str]) -> Value {
         json!({
             "name": "hook.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
@@ -135,7 +135,7 @@ impl Hook {
         })
     }
 
-    /// What a definition says of conversion.
+    /// The conversion of a definition.
     pub(crate) fn conversion(&self, path: &str) -> Value {
         let client = json!({"url": format!("https://{}/{path}", self.address), "caBundle": self.authority});
         json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": client}})
@@ -149,21 +149,21 @@ impl Hook {
         self.state.requests.load(Ordering::SeqCst)
     }
 
-    /// Waits until so many requests have come.
-    pub(crate) async fn has_come(&self, count: usize) {
-        let come = async {
+    /// Waits until it has received so many requests.
+    pub(crate) async fn has_received(&self, count: usize) {
+        let received = async {
             loop {
-                let next = self.state.came.notified();
+                let next = self.state.received.notified();
                 if self.requests() >= count {
                     return;
                 }
                 next.await;
             }
         };
-        tokio::time::timeout(TIMEOUT, come).await.unwrap();
+        tokio::time::timeout(TIMEOUT, received).await.unwrap();
     }
 
-    /// Answers those that wait.
+    /// Answers so many requests that wait.
     pub(crate) fn release(&self, count: usize) {
         self.gate.add_permits(count);
     }
@@ -178,7 +178,7 @@ async fn answer(
     let body = request.into_body().collect().await.map_err(|_| "no body")?.to_bytes();
     let review: Value = serde_json::from_slice(&body).map_err(|_| "no JSON")?;
     state.requests.fetch_add(1, Ordering::SeqCst);
-    state.came.notify_waiters();
+    state.received.notify_waiters();
     match path.as_str() {
         "/close" => return Err("closed on purpose"),
         "/hold" => gate.acquire().await.map_err(|_| "gone")?.forget(),

@@ -37,7 +37,7 @@ fn yaml_bomb() -> Vec<u8> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bodies_that_cannot_be_taken_get_a_status() {
+async fn invalid_bodies_get_a_status() {
     let server = start().await;
     let client = server.admin();
     let deep = |open: &str, close: &str| [open.repeat(100_000), close.repeat(100_000)].concat().into_bytes();
@@ -144,7 +144,7 @@ async fn paths_lead_to_their_resource_or_nowhere() {
     ];
     for (path, code) in table {
         let (answered, body) = get(&client, &path).await;
-        // Where no API is, no one speaks of a Status.
+        // Outside of APIs an error is no Status.
         let kind = match code {
             200 => json!("ConfigMap"),
             404 if !path.starts_with("/api/") => json!(null),
@@ -257,7 +257,7 @@ async fn strict_warning_and_ignoring_validation_differ_in_every_verb() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_applied_may_hold_no_unknown_field_however_it_is_validated() {
+async fn apply_refuses_unknown_fields_with_any_field_validation() {
     let server = start().await;
     let client = server.admin();
     let one = format!("{CONFIG_MAPS}/m");
@@ -283,7 +283,7 @@ async fn what_is_applied_may_hold_no_unknown_field_however_it_is_validated() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_goes_on_only_where_it_began() {
+async fn a_continue_token_is_valid_only_for_the_path_of_its_list() {
     let server = start().await;
     let client = server.admin();
     for name in ["a", "b", "c"] {

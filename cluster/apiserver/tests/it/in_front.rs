@@ -50,7 +50,7 @@ fn thing(name: &str) -> Value {
     json!({"apiVersion": "things.example/v1", "kind": "Thing", "metadata": {"name": name}})
 }
 
-/// Creates things under names of this beginning until one is refused.
+/// Creates things with this name prefix until one is refused.
 async fn until_refused(client: &Client, name: &str) -> (u16, Value) {
     for attempt in 0.. {
         let (code, answer) = post(client, THINGS, &thing(&format!("{name}-{attempt}"))).await;
@@ -95,7 +95,7 @@ async fn server_behind_serves_its_kinds_alone_and_finds_the_rest_in_front() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn policies_and_quotas_in_front_hold_behind() {
+async fn policies_and_quotas_of_the_server_in_front_apply() {
     let front = start().await;
     let (_behind, client) = behind(&front).await;
     let rules = json!([{"apiGroups": ["things.example"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["things"]}]);
@@ -137,7 +137,7 @@ async fn policies_and_quotas_in_front_hold_behind() {
     assert_eq!(
         post(&client, THINGS, &thing("bad-for-others")).await.0,
         201,
-        "who may list pods may do it"
+        "a user who may list pods may do it"
     );
     assert_eq!(delete(&admin, &format!("{path}/p")).await.0, 200);
 

@@ -1,4 +1,4 @@
-//! Tables, metadata alone, discovery, OpenAPI: what clients ask for beside plain objects.
+//! Tables, metadata alone, discovery, OpenAPI: what clients request beside plain objects.
 
 use http::Request;
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ async fn metadata_alone_is_returned_when_requested() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn discovery_tells_the_same_in_both_forms() {
+async fn separate_and_aggregated_discovery_agree() {
     let server = start().await;
     let client = server.admin();
     let aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
@@ -100,7 +100,7 @@ async fn discovery_tells_the_same_in_both_forms() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn openapi_documents_stand_behind_every_entry_of_the_index() {
+async fn every_entry_of_the_openapi_index_has_a_document() {
     let server = start().await;
     let client = server.admin();
     let (code, index) = get(&client, "/openapi/v3").await;
@@ -142,7 +142,7 @@ async fn missing_feature_is_reported_as_missing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_creates_what_nothing_acts_on_is_reported_so() {
+async fn creating_a_kind_that_nothing_acts_on_returns_a_warning() {
     let server = start().await;
     let client = server.admin();
     let create = async |path: &str, object: Value| {

@@ -1,4 +1,4 @@
-//! What a node may: its own objects, its pods, and what these name. Nothing else, however it asks.
+//! What a node may access: its own objects, its pods, and what these name. Nothing else, by any request.
 
 use cluster_apiserver::ApiServer;
 use cluster_store::MemoryStore;
@@ -119,7 +119,7 @@ async fn a_node_reads_what_its_pods_name_and_nothing_else() {
         refused["message"],
         r#"secrets "volume-b" is forbidden: User "system:node:a" cannot get resource "secrets" in API group "" in the namespace "default": no relationship found between node 'a' and this object"#
     );
-    // By the pod's end the node has lost it.
+    // Without the pod the node has no access.
     let now = json!({"gracePeriodSeconds": 0});
     let gone = call(
         &server.admin(),
@@ -131,7 +131,7 @@ async fn a_node_reads_what_its_pods_name_and_nothing_else() {
     .await;
     assert_eq!(gone.0, 200);
     assert_eq!(code(&a, &format!("{SECRETS}/volume-a")).await, 403);
-    // A name alone makes no node.
+    // The user name without the group is no node.
     let named = server.user("system:node:b", &[]);
     assert_eq!(code(&named, &format!("{SECRETS}/volume-b")).await, 403);
 }
@@ -251,7 +251,7 @@ fn labels(key: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_writes_nothing_of_others() {
+async fn a_node_cannot_write_objects_of_others() {
     let server = with_pods().await;
     let a = node(&server, "a");
     let running = json!({"status": {"phase": "Running"}});
@@ -333,7 +333,7 @@ async fn reviews_of_a_node_match_the_answers_to_its_requests() {
     };
     assert_eq!(review("volume-a").await, true);
     assert_eq!(review("volume-b").await, false);
-    // No one becomes a node's equal by acting as one.
+    // Impersonating a node gives no more access.
     let request = Request::get(format!("{SECRETS}/volume-b"))
         .header("impersonate-user", "system:node:a")
         .header("impersonate-group", "system:nodes")
@@ -343,7 +343,7 @@ async fn reviews_of_a_node_match_the_answers_to_its_requests() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_older_server_gave_all_nodes_is_taken_back() {
+async fn a_role_that_an_older_server_bound_to_all_nodes_is_unbound() {
     let store = MemoryStore::new();
     let build = || ApiServer::builder("test").store(store.clone()).build();
     let before = build().await.unwrap();

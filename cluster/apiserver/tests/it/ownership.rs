@@ -1,4 +1,4 @@
-//! Who owns what: fields that the server fills in belong to no one, and `kubectl apply` can become server-side.
+//! Ownership of fields: those that the server fills in have no owner, and `kubectl apply` can become server-side.
 
 use http::{Method, Request};
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ fn service() -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn defaults_are_the_creators_and_what_the_server_fills_in_is_no_ones() {
+async fn the_creator_owns_defaults_and_not_what_the_server_fills_in() {
     let server = start().await;
     let made = by(&server, "creator", Method::POST, SERVICES, &service()).await;
     let port = &made["spec"]["ports"][0];
@@ -112,7 +112,7 @@ async fn a_subresource_owns_only_what_it_can_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_one_owns_the_node_of_a_pod() {
+async fn the_node_of_a_pod_has_no_owner() {
     let server = start().await;
     let client = server.admin();
     let pods = "/api/v1/namespaces/default/pods";
@@ -127,7 +127,7 @@ async fn no_one_owns_the_node_of_a_pod() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ownership_is_in_the_version_the_client_speaks() {
+async fn ownership_is_recorded_in_the_version_of_the_client() {
     let server = start().await;
     post(&server.admin(), CRDS, &definition()).await;
     let path = |version: &str| format!("/apis/example.org/{version}/namespaces/default/things");

@@ -1,4 +1,4 @@
-//! Pods as admission leaves them. Real Kubernetes is asked by tests/conformance; here is what needs another client's doing.
+//! Admission of pods that depends on another client. The rest is compared with real Kubernetes by tests/conformance.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ fn pod(name: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_waits_for_the_account_of_a_young_namespace() {
+async fn a_pod_waits_for_the_account_of_a_new_namespace() {
     let server = start_with(|builder| builder.pods_as_accounts(true)).await;
     let client = server.admin();
     let made = tokio::spawn({
         let client = client.clone();
         async move { post(&client, PODS, &pod("early")).await }
     });
-    // Time that stands still goes on only when no one has anything left to do: the pod waits.
+    // Paused time advances only when no task has anything left to do: the pod waits.
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert!(!made.is_finished());
     post(&client, ACCOUNTS, &json!({"metadata": {"name": "default"}})).await;

@@ -1,4 +1,4 @@
-//! What is protected goes once its deletion is confirmed, and not before.
+//! Protected objects are deleted once their deletion is confirmed, and not before.
 
 use cluster_apiserver::Protection;
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ fn refused((code, answer): (u16, Value), command: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_protected_object_and_its_definition_go_once_it_is_confirmed() {
+async fn a_protected_object_and_its_definition_are_deleted_once_confirmed() {
     let server = protected().await;
     let client = server.admin();
     for name in ["t", "u"] {
@@ -59,14 +59,14 @@ async fn a_protected_object_and_its_definition_go_once_it_is_confirmed() {
     assert_eq!(
         get(&client, &format!("{THINGS}/u")).await.0,
         200,
-        "no one has confirmed this one"
+        "this one is not confirmed"
     );
     assert_eq!(merge(&client, &all, &confirmed("1")).await.0, 200);
     assert_eq!(delete(&client, &all).await.0, 200);
 }
 
 #[tokio::test(start_paused = true)]
-async fn kinds_and_definitions_that_no_one_protects_go_at_once() {
+async fn unprotected_kinds_and_definitions_are_deleted_at_once() {
     let server = protected().await;
     let client = server.admin();
     let mut other = definition();
@@ -83,7 +83,7 @@ async fn kinds_and_definitions_that_no_one_protects_go_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_refused_of_a_collection_holds_up_nothing_else() {
+async fn a_refused_deletion_does_not_stop_the_rest_of_a_collection() {
     let server = protected().await;
     let client = server.admin();
     for (name, confirmed) in [("a", "true"), ("b", "no"), ("c", "true")] {

@@ -42,7 +42,7 @@ pub(crate) async fn start_with(change: impl FnOnce(Builder) -> Builder) -> Serve
         .entropy(entropy.clone())
         .authorities(authorities)
         .audit_records(AUDIT_RECORDS_MAX)
-        // Tests of that itself make their accounts.
+        // Tests of service accounts turn it on.
         .pods_as_accounts(false)
         .service_range("10.0.0.0/24".parse().unwrap());
     let api = change(builder).build().await.unwrap();
@@ -70,7 +70,7 @@ impl Server {
         PeerCertificates::new(vec![issued.certificate.der().to_vec().into()])
     }
 
-    /// Who signs them, in PEM.
+    /// The authority that signs them, in PEM.
     pub(crate) fn authority(&self) -> String {
         self.authority.certificate_pem()
     }

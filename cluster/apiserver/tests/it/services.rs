@@ -1,4 +1,4 @@
-//! Services: what node ports and cluster IPs may be asked for, and what an update keeps of them.
+//! Services: which node ports and cluster IPs may be requested, and what an update keeps of them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ fn service(name: &str, ports: &Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_port_is_of_the_range_and_of_one_service() {
+async fn a_node_port_is_in_the_range_and_of_one_service() {
     let server = start().await;
     let client = server.admin();
     let port = |name: &str, port: u16, node_port: u16| json!({"name": name, "port": port, "nodePort": node_port});
@@ -57,7 +57,7 @@ async fn a_node_port_is_of_the_range_and_of_one_service() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn allocated_node_port_is_none_that_the_same_service_requests() {
+async fn allocated_node_port_differs_from_those_that_the_service_requests() {
     let server = start().await;
     let client = server.admin();
     let ports = json!([{"name": "x", "port": 80}, {"name": "y", "port": 81, "nodePort": 30_000}]);
@@ -90,7 +90,7 @@ async fn an_empty_cluster_ip_in_an_update_keeps_the_address() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn address_and_port_of_a_changed_or_deleted_service_are_known_to_the_next() {
+async fn address_and_port_of_a_changed_or_deleted_service_are_free() {
     let server = start().await;
     let client = server.admin();
     let port = |number: u16| json!([{"port": 80, "nodePort": number}]);
@@ -101,7 +101,7 @@ async fn address_and_port_of_a_changed_or_deleted_service_are_known_to_the_next(
     let address = moved["spec"]["clusterIP"].clone();
     moved["spec"]["ports"] = port(30_012);
     assert_eq!(put(&client, &a, &moved).await.0, 200);
-    // An update that asks for nothing, and one that asks for what another has got meanwhile.
+    // An update that requests nothing, and one that requests what another has got meanwhile.
     let (_, mut same) = get(&client, &a).await;
     same["metadata"]["labels"] = json!({"k": "v"});
     assert_eq!(put(&client, &a, &same).await.0, 200);

@@ -26,7 +26,7 @@ async fn stored(store: &MemoryStore, resource: &str, kind: &str, version: &str, 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_earlier_version_stored_can_be_changed_and_does_not_count_as_changed() {
+async fn objects_of_an_earlier_version_can_be_changed_and_do_not_count_as_changed() {
     let store = MemoryStore::new();
     let selector = json!({"matchLabels": {"a": "b"}});
     let claim = json!({"metadata": {"name": "data"}, "spec": {
@@ -52,7 +52,7 @@ async fn what_an_earlier_version_stored_can_be_changed_and_does_not_count_as_cha
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_this_version_stored_is_read_as_it_is() {
+async fn the_mark_of_the_stored_format_is_written_once() {
     let store = MemoryStore::new();
     start_with(|builder| builder.store(store.clone())).await;
     let between = store.revision().await.unwrap();

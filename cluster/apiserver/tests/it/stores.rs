@@ -13,7 +13,7 @@ const EVENTS: &str = "/api/v1/namespaces/default/events";
 const RENAMED: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
 const THINGS: &str = "/apis/example.org/v1/namespaces/default/things";
 
-async fn apart() -> (Server, MemoryStore, MemoryStore) {
+async fn with_event_store() -> (Server, MemoryStore, MemoryStore) {
     let (main, events) = (MemoryStore::new(), MemoryStore::new());
     let server = over(&main, &events).await;
     (server, main, events)
@@ -46,8 +46,8 @@ fn version(object: &Value) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_of_both_groups_go_to_the_store_of_events_and_all_else_to_the_main_one() {
-    let (server, main, events) = apart().await;
+async fn events_of_both_groups_go_to_the_store_of_events_and_all_else_to_the_main_store() {
+    let (server, main, events) = with_event_store().await;
     let client = server.admin();
     assert_eq!(post(&client, EVENTS, &event("a")).await.0, 201);
     let mut renamed = json!({
@@ -74,7 +74,7 @@ async fn events_of_both_groups_go_to_the_store_of_events_and_all_else_to_the_mai
 
 #[tokio::test(start_paused = true)]
 async fn versions_of_a_resource_are_those_of_its_store() {
-    let (server, main, events) = apart().await;
+    let (server, main, events) = with_event_store().await;
     let client = server.admin();
     let (_, made) = post(&client, EVENTS, &event("a")).await;
     let (newest, of_main) = (events.revision().await.unwrap().0, main.revision().await.unwrap().0);
@@ -96,7 +96,7 @@ async fn versions_of_a_resource_are_those_of_its_store() {
             .0,
         200
     );
-    // A watch from where the list ended, with its bookmark, ends at what the store of events has come to.
+    // A watch from where the list ended, with its bookmark, ends at the version of the store of events.
     let query = format!("watch=1&resourceVersion={newest}&timeoutSeconds=10&allowWatchBookmarks=true");
     assert_eq!(post(&client, EVENTS, &event("b")).await.0, 201);
     let request = http::Request::get(format!("{EVENTS}?{query}"))
@@ -111,7 +111,7 @@ async fn versions_of_a_resource_are_those_of_its_store() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_that_the_main_store_has_from_before_are_not_seen_and_expire() {
+async fn events_left_in_the_main_store_are_not_read_and_expire() {
     let (main, events) = (MemoryStore::new(), MemoryStore::new());
     let before = start_with(|builder| builder.store(main.clone())).await;
     assert_eq!(post(&before.admin(), EVENTS, &event("old")).await.0, 201);
@@ -126,9 +126,8 @@ async fn events_that_the_main_store_has_from_before_are_not_seen_and_expire() {
     assert_eq!(stored(&events, "events").await, [""; 0]);
 }
 
-/// In the form in which an earlier version stored it, and as this one would write it.
 #[tokio::test(start_paused = true)]
-async fn what_an_earlier_version_stored_is_known_by_the_mark_of_its_own_store() {
+async fn objects_of_an_earlier_version_are_recognized_by_the_mark_of_their_store() {
     let (main, events) = (MemoryStore::new(), MemoryStore::new());
     // So many writes that the mark of the main store, which comes first, would stand before them.
     for number in 0..50 {
@@ -150,7 +149,7 @@ async fn what_an_earlier_version_stored_is_known_by_the_mark_of_its_own_store() 
 
 #[tokio::test(start_paused = true)]
 async fn custom_resources_stay_in_the_main_store() {
-    let (server, main, events) = apart().await;
+    let (server, main, events) = with_event_store().await;
     let client = server.admin();
     assert_eq!(post(&client, CRDS, &definition()).await.0, 201);
     let thing =

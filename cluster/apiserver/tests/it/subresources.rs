@@ -1,4 +1,4 @@
-//! Scale, eviction, deletion of collections, and what discovery says of them.
+//! Scale, eviction, deletion of collections, and how discovery lists them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ const PODS: &str = "/api/v1/namespaces/default/pods";
 const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
 
 #[tokio::test(start_paused = true)]
-async fn a_scale_that_is_none_changes_nothing() {
+async fn an_invalid_scale_changes_nothing() {
     let server = start().await;
     let client = server.admin();
     let deployment = json!({
@@ -60,7 +60,7 @@ async fn a_scale_that_is_none_changes_nothing() {
     assert_eq!(
         (code, &scaled["spec"]),
         (200, &json!({})),
-        "no number is none, and is left out"
+        "a missing number is zero, and is left out"
     );
     let deployment = get(&client, &format!("{DEPLOYMENTS}/web")).await.1;
     assert_eq!(deployment["spec"]["replicas"], 0);
@@ -128,7 +128,7 @@ async fn eviction_matches_every_form_of_a_budgets_selector() {
     assert_eq!(get(&client, &format!("{PODS}/p")).await.0, 404);
 }
 
-/// A store that holds back the answers to lists of config maps while the test says so.
+/// A store that holds back the responses to lists of config maps while the test wants it.
 struct Held {
     store: MemoryStore,
     holds: Arc<AtomicBool>,
@@ -173,7 +173,7 @@ impl Store for Held {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_collections_deletion_spares_what_took_a_name_meanwhile() {
+async fn deletion_of_a_collection_spares_an_object_recreated_meanwhile() {
     let (listed, mut lists) = mpsc::unbounded_channel();
     let holds = Arc::new(AtomicBool::new(false));
     let store = Held {
@@ -215,7 +215,7 @@ async fn a_collections_deletion_spares_what_took_a_name_meanwhile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn discovery_names_only_what_is_done() {
+async fn discovery_lists_only_supported_subresources() {
     let server = start().await;
     let client = server.admin();
     let (_, core) = get(&client, "/api/v1").await;
@@ -268,7 +268,7 @@ async fn discovery_names_only_what_is_done() {
         parts.contains(&&json!("log")) && !parts.contains(&&json!("resize")),
         "{parts:?}"
     );
-    // What is asked for all the same is refused with what is missing.
+    // A request for it nonetheless is refused as not implemented.
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     post(&client, PODS, &pod).await;
     assert_eq!(get(&client, &format!("{PODS}/p/resize")).await.0, 501);

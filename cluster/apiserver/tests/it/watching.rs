@@ -46,7 +46,7 @@ async fn a_watch_shows_what_is_there_and_resumes_where_it_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_selector_turns_changes_into_arrivals_and_departures() {
+async fn a_selector_turns_changes_into_additions_and_deletions() {
     let server = start().await;
     let client = server.admin();
     post(&client, CONFIG_MAPS, &config_map("a", &json!({"k": "1"}))).await;
@@ -70,7 +70,7 @@ async fn a_selector_turns_changes_into_arrivals_and_departures() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_tell_how_far_an_idle_watch_has_come() {
+async fn bookmarks_report_the_newest_version_to_an_idle_watch() {
     let server = start().await;
     let client = server.admin();
     let (_, list) = get(&client, CONFIG_MAPS).await;
@@ -100,13 +100,13 @@ async fn a_streaming_list_ends_with_a_marked_bookmark() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_is_forgotten_or_from_another_life_is_expired() {
+async fn a_version_older_than_the_history_or_ahead_of_the_store_is_expired() {
     let server = start().await;
     let client = server.admin();
     let (_, made) = post(&client, CONFIG_MAPS, &config_map("a", &json!({}))).await;
     for round in 0..=HISTORY_CHANGES_MAX {
         if round == HISTORY_CHANGES_MAX {
-            // Nothing of a burst is forgotten while it is fresh.
+            // A burst stays in the history while it is fresh.
             tokio::time::advance(HISTORY_FRESH_AGE + Duration::from_secs(1)).await;
         }
         merge(

@@ -1,9 +1,9 @@
-//! Kinds of Kubernetes that are stored so that manifests and controllers find them, and that no one acts on here: who
-//! creates one gets a warning. It never refuses any.
+//! Kinds of Kubernetes that are stored so that manifests and controllers find them, and that nothing acts on here: creating
+//! one returns a warning. None is refused.
 
 use serde_json::Value;
 
-/// Group, kind, and what does not come of it.
+/// Group, kind, and what does not happen.
 const INERT: [(&str, &str, &str); 9] = [
     (
         "",
@@ -27,7 +27,7 @@ const INERT: [(&str, &str, &str); 9] = [
         "no pod is scheduled before another by it",
     ),
 ];
-/// Group, kind, and of what alone something comes.
+/// Group, kind, and which part has an effect.
 const PARTLY: [(&str, &str, &str); 2] = [
     (
         "",
@@ -44,16 +44,16 @@ const PARTLY: [(&str, &str, &str); 2] = [
 /// Secrets that a controller of Kubernetes puts a token into.
 const TOKEN_SECRETS: &str = "kubernetes.io/service-account-token";
 const NO_TOKEN: &str = "it gets no token; `kubectl create token` gives one";
-/// What warnings of these kinds say, and no others.
+/// Texts of these warnings that no others contain.
 const ONLY_A_PART: &str = "only a part counts here";
 const NOTHING: &str = "nothing acts on it here";
 
-/// Whether a warning is of what embedded servers leave undone: a real one does not say it.
+/// Whether a warning is about a kind without effect here, which real Kubernetes does not return.
 pub fn is_of_embedded(warning: &str) -> bool {
     [ONLY_A_PART, NOTHING].iter().any(|words| warning.contains(words))
 }
 
-/// The warning to the creator of such an object; none for what is acted on.
+/// The warning for the creator of such an object; none for an object that has its effect.
 pub(crate) fn warning(group: &str, kind: &str, object: &Value) -> Option<String> {
     let is_token = group.is_empty() && kind == "Secret" && object.get("type")? == TOKEN_SECRETS;
     let of_kind = |(of, name, _): &&(&str, &str, &str)| (*of, *name) == (group, kind);
