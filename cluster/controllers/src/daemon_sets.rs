@@ -216,6 +216,16 @@ fn plan(set: &DaemonSet, nodes: &[Arc<Node>], pods: &[Arc<Pod>]) -> Plan {
             None => {}
         }
     }
+    // Pods without a node's name are left alone, and bound ones to the collector of pods (upstream's
+    // `getUnscheduledPodsWithoutNode`).
+    placed.remove("");
+    let is_unbound = |pod: &&Arc<Pod>| {
+        let spec = pod.spec.as_ref();
+        let is_bound = spec.is_some_and(|spec| spec.node_name.as_ref().is_some_and(|name| !name.is_empty()));
+        !is_bound && pod.metadata.deletion_timestamp.is_none()
+    };
+    plan.delete
+        .extend(placed.into_values().flatten().filter(is_unbound).cloned());
     plan.delete.extend(update(spec, desired, &current));
     plan
 }
@@ -374,5 +384,21 @@ mod tests {
             node("b", json!([{"key": "x", "effect": "NoSchedule"}])),
         ];
         assert_eq!(settle(&set("2"), &nodes, &mut pods), ["-a"]);
+    }
+
+    #[test]
+    fn unbound_pods_of_a_node_that_is_gone_are_deleted() {
+        let nodes = [node("a", json!([])), node("b", json!([]))];
+        let mut pods = Vec::new();
+        assert_eq!(settle(&set("1"), &nodes, &mut pods), ["+a", "+b"]);
+        let mut bound = (*pods[1]).clone();
+        bound.metadata.uid = Some("bound".to_owned());
+        bound.spec.as_mut().unwrap().node_name = Some("b".to_owned());
+        let mut anywhere = bound.clone();
+        anywhere.metadata.uid = Some("anywhere".to_owned());
+        anywhere.spec = Some(PodSpec::default());
+        pods.extend([Arc::new(bound), Arc::new(anywhere)]);
+        assert_eq!(settle(&set("1"), &nodes[..1], &mut pods), ["-b"]);
+        assert_eq!(pods.len(), 3);
     }
 }

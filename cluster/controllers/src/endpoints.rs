@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Context;
 use crate::seen::create_seen;
-use addresses::{MANAGED_BY, MANAGER, SERVICE, endpoints_of, slices_of};
+use addresses::{SERVICE, endpoints_of, is_ours, slices_of};
 
 pub(crate) async fn run(context: Context, stop: CancellationToken) {
     let (services, pods) = (context.caches.services(), context.caches.pods());
@@ -93,24 +93,23 @@ async fn reconcile(service: Arc<Service>, context: Context) -> Result<Next, Faul
     let namespace = service.namespace().unwrap_or_default();
     let mut pods = context.caches.pods().list_in(&namespace);
     pods.retain(|pod| selects(&service, pod.labels()));
-    write_slices(&context, &namespace, &service, &slices_of(&service, &pods)).await?;
+    let there = context.caches.slices().list_in(&namespace);
+    let wanted = slices_of(&service, &pods, &there);
+    write_slices(&context, &namespace, &wanted).await?;
+    // Last, so that no address is missing meanwhile.
+    let api: Api<EndpointSlice> = Api::namespaced(context.client.clone(), &namespace);
+    for slice in there.iter().filter(|slice| is_ours(&service, slice)) {
+        if !wanted.iter().any(|wanted| wanted.metadata.name == slice.metadata.name) {
+            delete(&api, &slice.name_any()).await?;
+        }
+    }
     write_endpoints(&context, &namespace, endpoints_of(&service, &pods)).await?;
     Ok(Next::Change)
 }
 
-async fn write_slices(
-    context: &Context,
-    namespace: &str,
-    service: &Service,
-    wanted: &[EndpointSlice],
-) -> Result<(), Fault> {
+async fn write_slices(context: &Context, namespace: &str, wanted: &[EndpointSlice]) -> Result<(), Fault> {
     let cache = context.caches.slices();
     let api: Api<EndpointSlice> = Api::namespaced(context.client.clone(), namespace);
-    let is_ours = |slice: &Arc<EndpointSlice>| {
-        slice.labels().get(SERVICE) == Some(&service.name_any())
-            && slice.labels().get(MANAGED_BY).is_some_and(|manager| manager == MANAGER)
-    };
-    let names: BTreeSet<String> = wanted.iter().map(|slice| slice.name_any()).collect();
     for slice in wanted {
         match cache.get(&ObjectKey::of(slice)) {
             None => drop(create_seen(&context.client, &cache, slice).await?),
@@ -122,11 +121,6 @@ async fn write_slices(
                 after.labels_mut().extend(slice.labels().clone());
                 patch_changed(&api, &*before, &after).await?;
             }
-        }
-    }
-    for slice in cache.list_in(namespace).iter().filter(|slice| is_ours(slice)) {
-        if !names.contains(&slice.name_any()) {
-            delete(&api, &slice.name_any()).await?;
         }
     }
     Ok(())

@@ -172,6 +172,8 @@ fn reason(error: &ExecutionError) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use serde_json::json;
 
     use super::*;
@@ -300,6 +302,34 @@ mod tests {
         assert!(compile("google.protobuf.Int32Value{value: 1} == 1").is_ok());
         let why = compile("google.protobuf.uration == 1").unwrap_err();
         assert!(why.contains("undeclared reference to 'google'"), "{why}");
+    }
+
+    struct Counting(AtomicUsize);
+
+    impl Authorize for Counting {
+        fn decide(&self, _: &authorizer::Check) -> (bool, String) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            (true, String::new())
+        }
+    }
+
+    /// As many as kube-apiserver 1.35 makes for one policy, and for its match conditions.
+    #[test]
+    fn checks_of_the_authorizer_are_counted_against_the_budget() {
+        let one = "authorizer.group('').resource('pods').check('get').allowed()";
+        let many = format!("lists.range(1000).all(i, {one})");
+        for (source, budget, expected, checks) in [
+            (one, POLICY_COST_MAX, Ok(Answer::Truth(true)), 1),
+            (many.as_str(), POLICY_COST_MAX, Err(NoAnswer::Exhausted), 28),
+            (many.as_str(), CONDITIONS_COST_MAX, Err(NoAnswer::Exhausted), 7),
+        ] {
+            let authorizer = Arc::new(Counting(AtomicUsize::new(0)));
+            let mut names = Names::default();
+            names.set_authorizer(authorizer.clone(), authorizer::Check::default());
+            let expression = Expression::compile(source, &[authorizer::NAME], None, &mut Work::of_admission()).unwrap();
+            assert_eq!(names.scope(budget).run(&expression), expected, "{source}");
+            assert_eq!(authorizer.0.load(Ordering::Relaxed), checks, "{source}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Which addresses and ports the pods of a Service have. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{
@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 
-use crate::pods::{is_finished, is_ready, owner_reference};
+use crate::pods::{controller_of, is_finished, is_ready, owner_reference};
 
 /// The label with the Service's name.
 pub(super) const SERVICE: &str = "kubernetes.io/service-name";
@@ -91,8 +91,18 @@ fn publishes_unready(service: &Service) -> bool {
     service.spec.as_ref().and_then(|spec| spec.publish_not_ready_addresses) == Some(true)
 }
 
+/// Whether a slice is one that this controller writes for the Service.
+pub(super) fn is_ours(service: &Service, slice: &EndpointSlice) -> bool {
+    let owner = controller_of(&slice.metadata);
+    let is_owned = owner.is_some_and(|owner| Some(&owner.uid) == service.metadata.uid.as_ref());
+    let manager = slice.labels().get(MANAGED_BY);
+    let is_labelled = manager.is_some() && slice.labels().get(SERVICE) == Some(&service.name_any());
+    manager.is_none_or(|manager| manager == MANAGER) && (is_owned || is_labelled)
+}
+
 /// The slices that there should be: at least one, so that readers can distinguish an empty Service from an unknown one.
-pub(super) fn slices_of(service: &Service, pods: &[Arc<Pod>]) -> Vec<EndpointSlice> {
+/// `there`: all slices of the Service's namespace.
+pub(super) fn slices_of(service: &Service, pods: &[Arc<Pod>], there: &[Arc<EndpointSlice>]) -> Vec<EndpointSlice> {
     let mut slices = Vec::new();
     for (ports, members) in by_ports(service, pods) {
         for family in ["IPv4", "IPv6"] {
@@ -103,14 +113,29 @@ pub(super) fn slices_of(service: &Service, pods: &[Arc<Pod>]) -> Vec<EndpointSli
                     .iter()
                     .map(|(address, pod)| endpoint(service, address, pod))
                     .collect();
-                slices.push(slice(service, slices.len(), family, endpoints, &ports));
+                slices.push(slice(service, family, endpoints, &ports));
             }
         }
     }
     if slices.is_empty() {
-        slices.push(slice(service, 0, "IPv4", Vec::new(), &Vec::new()));
+        slices.push(slice(service, "IPv4", Vec::new(), &Vec::new()));
     }
+    name(service, &mut slices, there);
     slices
+}
+
+/// Gives each slice the name of one of ours with its address type, which cannot change, or the first number that is free.
+fn name(service: &Service, slices: &mut [EndpointSlice], there: &[Arc<EndpointSlice>]) {
+    let taken: BTreeSet<String> = there.iter().map(|slice| slice.name_any()).collect();
+    let mut free = (0_u32..)
+        .map(|number| format!("{}-{number}", service.name_any()))
+        .filter(|name| !taken.contains(name));
+    let mut ours: Vec<_> = there.iter().filter(|slice| is_ours(service, slice)).collect();
+    ours.sort_by_key(|slice| (slice.name_any().len(), slice.name_any()));
+    for slice in slices {
+        let mut same_type = ours.extract_if(.., |found| found.address_type == slice.address_type);
+        slice.metadata.name = same_type.next().map(|found| found.name_any()).or_else(|| free.next());
+    }
 }
 
 fn endpoint(service: &Service, address: &str, pod: &Pod) -> Endpoint {
@@ -135,9 +160,7 @@ fn endpoint(service: &Service, address: &str, pod: &Pod) -> Endpoint {
     }
 }
 
-fn slice(service: &Service, number: usize, family: &str, endpoints: Vec<Endpoint>, ports: &Ports) -> EndpointSlice {
-    // Names by number keep a slice when only its content changes.
-    let name = format!("{}-{number}", service.name_any());
+fn slice(service: &Service, family: &str, endpoints: Vec<Endpoint>, ports: &Ports) -> EndpointSlice {
     let mut labels = service.metadata.labels.clone().unwrap_or_default();
     labels.insert(SERVICE.to_owned(), service.name_any());
     labels.insert(MANAGED_BY.to_owned(), MANAGER.to_owned());
@@ -149,7 +172,6 @@ fn slice(service: &Service, number: usize, family: &str, endpoints: Vec<Endpoint
     });
     EndpointSlice {
         metadata: ObjectMeta {
-            name: Some(name),
             namespace: service.namespace(),
             labels: Some(labels),
             owner_references: Some(vec![owner_reference(service)]),
@@ -246,7 +268,7 @@ mod tests {
             pod("d", None, 8080, "True"),
             pod("e", Some("fd00::1"), 8080, "True"),
         ];
-        let slices = slices_of(&service(json!({})), &pods);
+        let slices = slices_of(&service(json!({})), &pods, &[]);
         let shown: Vec<_> = slices
             .iter()
             .map(|slice| {
@@ -278,20 +300,75 @@ mod tests {
         leaving.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
         let pods = [Arc::new(leaving)];
         assert_eq!(
-            ready(&slices_of(&service(json!({})), &pods)[0]),
+            ready(&slices_of(&service(json!({})), &pods, &[])[0]),
             [("10.0.0.1".to_owned(), false)]
         );
         assert!(endpoints_of(&service(json!({})), &pods).subsets.is_none());
         let all = service(json!({"publishNotReadyAddresses": true}));
-        assert_eq!(ready(&slices_of(&all, &pods)[0]), [("10.0.0.1".to_owned(), true)]);
+        assert_eq!(ready(&slices_of(&all, &pods, &[])[0]), [("10.0.0.1".to_owned(), true)]);
     }
 
     #[test]
     fn service_without_pods_has_one_empty_slice() {
-        let slices = slices_of(&service(json!({})), &[]);
+        let slices = slices_of(&service(json!({})), &[], &[]);
         assert_eq!(
             (slices.len(), slices[0].endpoints.len(), slices[0].name_any()),
             (1, 0, "svc-0".to_owned())
         );
+    }
+
+    #[test]
+    fn slices_keep_their_names_unless_their_address_type_or_manager_is_another() {
+        let there = |name: &str, family: &str, metadata: Value| {
+            let mut slice =
+                json!({"addressType": family, "endpoints": [], "metadata": {"name": name, "namespace": "n"}});
+            slice["metadata"]
+                .as_object_mut()
+                .unwrap()
+                .extend(metadata.as_object().unwrap().clone());
+            Arc::new(serde_json::from_value::<EndpointSlice>(slice).unwrap())
+        };
+        let labels = |manager: &str| json!({"labels": {SERVICE: "svc", MANAGED_BY: manager}});
+        let ours = |name: &str, family: &str| there(name, family, labels(MANAGER));
+        let reference = json!({"apiVersion": "v1", "kind": "Service", "name": "svc", "uid": "u", "controller": true});
+        let unlabelled = there("svc-0", "IPv4", json!({"ownerReferences": [reference]}));
+        let by_hand = there("svc-0", "IPv4", json!({"labels": {SERVICE: "svc"}}));
+        let names = |pods: &[&str], there: &[Arc<EndpointSlice>]| {
+            let pods: Vec<_> = pods.iter().map(|ip| pod(ip, Some(ip), 80, "True")).collect();
+            let slices = slices_of(&service(json!({})), &pods, there);
+            let shown = |slice: &EndpointSlice| format!("{} {}", slice.name_any(), slice.address_type);
+            slices.iter().map(shown).collect::<Vec<_>>()
+        };
+        let (v4, v6) = ("10.0.0.1", "fd00::1");
+        for (pods, there, expected) in [
+            (vec![v4, v6], vec![], vec!["svc-0 IPv4", "svc-1 IPv6"]),
+            (vec![v6], vec![ours("svc-0", "IPv4")], vec!["svc-1 IPv6"]),
+            (vec![v6], vec![ours("svc-1", "IPv6")], vec!["svc-1 IPv6"]),
+            (
+                vec![v6],
+                vec![ours("svc-0", "IPv4"), ours("svc-1", "IPv6")],
+                vec!["svc-1 IPv6"],
+            ),
+            (
+                vec![v4, v6],
+                vec![ours("svc-1", "IPv6")],
+                vec!["svc-0 IPv4", "svc-1 IPv6"],
+            ),
+            (
+                vec![v4],
+                vec![ours("svc-10", "IPv4"), ours("svc-2", "IPv4")],
+                vec!["svc-2 IPv4"],
+            ),
+            (vec![v4], vec![unlabelled], vec!["svc-0 IPv4"]),
+            (vec![v4], vec![by_hand], vec!["svc-1 IPv4"]),
+            (
+                vec![v4],
+                vec![there("svc-0", "IPv4", labels("example.com"))],
+                vec!["svc-1 IPv4"],
+            ),
+            (vec![v4], vec![there("svc-0", "IPv4", json!({}))], vec!["svc-1 IPv4"]),
+        ] {
+            assert_eq!(names(&pods, &there), expected, "{there:?}");
+        }
     }
 }

@@ -79,21 +79,24 @@ async fn delete_dependent(context: &Context, uid: &str) -> Result<(), Fault> {
     let Some((item, kind, has_dependents)) = known else {
         return Ok(());
     };
-    // A dependent with another owner that stays only forgets this one; that is decided on its own.
-    let other_owner = {
-        let graph = context.inventory.graph();
-        let stays = |owner: &Owner| graph.item(&owner.uid).is_some_and(|owner| !owner.deleting);
-        item.owners.iter().any(stays)
-    };
-    if other_owner {
-        return Ok(());
-    }
     let object = Object {
         context,
         uid,
         item: &item,
         api: api(context, &kind, &item),
     };
+    for owner in &item.owners {
+        let is_deleted = context.inventory.graph().item(&owner.uid).map(|owner| owner.deleting);
+        let is_leaving = match is_deleted {
+            Some(is_deleted) => is_deleted,
+            // Of an unknown kind, or the inventory is behind: only the API server knows.
+            None => object.is_gone(owner).await?,
+        };
+        // A dependent with another owner that stays only forgets this one; that is decided on its own.
+        if !is_leaving {
+            return Ok(());
+        }
+    }
     object
         .delete(has_dependents.then_some(PropagationPolicy::Foreground))
         .await

@@ -75,6 +75,26 @@ async fn foreground_deletion_lets_the_owner_go_last_and_orphaning_frees_its_depe
 }
 
 #[tokio::test(start_paused = true)]
+async fn dependent_with_an_owner_of_an_unknown_kind_outlives_foreground_deletion() {
+    let cluster = start().await;
+    let maps = cluster.api::<ConfigMap>();
+    let a = map(&cluster, "a", &[], json!([])).await;
+    // Neither blocks: `a` goes as soon as its dependents have been looked at.
+    let owners = json!([
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": a.uid()},
+        {"apiVersion": "unknown.dev/v1", "kind": "Thing", "name": "t", "uid": "t"},
+    ]);
+    for (name, owners) in [("shared", &owners), ("own", &json!([owners[0]]))] {
+        let metadata = json!({"name": name, "ownerReferences": owners});
+        cluster.create::<ConfigMap>(json!({ "metadata": metadata })).await;
+    }
+    maps.delete("a", &DeleteParams::foreground()).await.unwrap();
+    until_gone(&maps, "a").await;
+    until_gone(&maps, "own").await;
+    assert_eq!(maps.get("shared").await.unwrap().metadata.deletion_timestamp, None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn custom_resources_own_and_are_owned_as_soon_as_their_kind_is_there() {
     let cluster = start().await;
     // Long after the controllers have looked at the kinds.

@@ -212,6 +212,41 @@ async fn endpoints_follow_the_ready_pods_behind_a_service() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn endpoints_of_another_address_type_get_a_slice_of_their_own() {
+    let cluster = start().await;
+    let slices = cluster.api::<EndpointSlice>();
+    let foreign =
+        json!({"metadata": {"name": "web-0"}, "addressType": "IPv4", "endpoints": [{"addresses": ["192.0.2.1"]}]});
+    let foreign = cluster.create::<EndpointSlice>(foreign).await;
+    cluster
+        .create::<Service>(
+            json!({"metadata": {"name": "web"}, "spec": {"selector": {"app": "a"}, "ports": [{"port": 80}]}}),
+        )
+        .await;
+    until(&slices, "web-1", "there", |slice| slice.address_type == "IPv4").await;
+    let container = json!({"name": "c", "image": "x"});
+    cluster
+        .create::<Pod>(json!({"metadata": {"name": "p", "labels": {"app": "a"}}, "spec": {"containers": [container]}}))
+        .await;
+    let running = json!({"status": {"phase": "Running", "podIP": "fd00::1", "podIPs": [{"ip": "fd00::1"}]}});
+    let pods = cluster.api::<Pod>();
+    pods.patch_status(
+        "p",
+        &kube::api::PatchParams::default(),
+        &kube::api::Patch::Merge(running),
+    )
+    .await
+    .unwrap();
+    let slice = until(&slices, "web-2", "published", |slice| slice.endpoints.len() == 1).await;
+    assert_eq!(
+        (slice.address_type.as_str(), &*slice.endpoints[0].addresses[0]),
+        ("IPv6", "fd00::1")
+    );
+    until_gone(&slices, "web-1").await;
+    assert_eq!(slices.get("web-0").await.unwrap(), foreign);
+}
+
+#[tokio::test(start_paused = true)]
 async fn daemons_run_on_every_node_and_unschedulable_pods_report_why_once() {
     let cluster = start().await;
     cluster

@@ -110,3 +110,59 @@ pub(crate) fn elements_max(json: &Map<String, Value>, type_name: &str) -> Option
         _ => Some(1),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_keyword_makes_bounds_that_are_not_empty() {
+        let read = |json: Value| {
+            let json = json.as_object().cloned().unwrap_or_default();
+            read_bounds(&json, &FieldPath::Root, &mut Patterns::default(), &mut Vec::new())
+        };
+        for (keyword, value) in [
+            ("format", json!("date")),
+            ("enum", json!(["a"])),
+            ("pattern", json!("^a")),
+            ("minimum", json!(0)),
+            ("exclusiveMinimum", json!(true)),
+            ("maximum", json!(0)),
+            ("exclusiveMaximum", json!(true)),
+            ("multipleOf", json!(2)),
+            ("minLength", json!(0)),
+            ("maxLength", json!(0)),
+            ("minItems", json!(0)),
+            ("maxItems", json!(0)),
+            ("uniqueItems", json!(true)),
+            ("minProperties", json!(0)),
+            ("maxProperties", json!(0)),
+        ] {
+            assert!(!read(json!({ keyword: value })).is_empty(), "{keyword}");
+        }
+        assert!(read(json!({"enum": [], "uniqueItems": false})).is_empty());
+        let some = || vec![Schema::any()];
+        for bounds in [
+            Bounds {
+                all_of: some(),
+                ..Bounds::default()
+            },
+            Bounds {
+                any_of: some(),
+                ..Bounds::default()
+            },
+            Bounds {
+                one_of: some(),
+                ..Bounds::default()
+            },
+            Bounds {
+                not: Some(Schema::any()),
+                ..Bounds::default()
+            },
+        ] {
+            assert!(!bounds.is_empty(), "{bounds:?}");
+        }
+    }
+}

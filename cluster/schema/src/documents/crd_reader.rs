@@ -381,8 +381,7 @@ impl Reader {
         if let Some(not) = json.get("not").filter(|not| !not.is_null()) {
             bounds.not = Some(self.nested(not, &path.field("not"), depth + 1, false));
         }
-        let empty = format!("{bounds:?}") == format!("{:?}", Bounds::default());
-        (!empty).then(|| Box::new(bounds))
+        (!bounds.is_empty()).then(|| Box::new(bounds))
     }
 
     /// A node below anyOf, allOf, oneOf, not: bounds alone, no types.

@@ -148,7 +148,7 @@ impl<'d> Inliner<'d> {
         };
         let opaque_object = matches!(&kind, Kind::Object(o) if o.fields.is_empty() && o.additional.is_none());
         let preserve_unknown = preserve_unknown || matches!(kind, Kind::Any) || opaque_object;
-        let bounded = format!("{bounds:?}") != format!("{:?}", Bounds::default());
+        let bounded = !bounds.is_empty();
         let node = Node {
             nullable: nullable || null_value || flag("nullable") || matches!(kind, Kind::Any),
             kind,

@@ -195,6 +195,50 @@ pub struct Bounds {
     pub not: Option<Schema>,
 }
 
+impl Bounds {
+    /// Whether nothing is restricted.
+    pub fn is_empty(&self) -> bool {
+        // Without `..`: a new field must be looked at, too.
+        let Bounds {
+            format,
+            one_of_values,
+            pattern,
+            minimum,
+            exclusive_minimum,
+            maximum,
+            exclusive_maximum,
+            multiple_of,
+            length_min,
+            length_max,
+            items_min,
+            items_max,
+            items_unique,
+            properties_min,
+            properties_max,
+            all_of,
+            any_of,
+            one_of,
+            not,
+        } = self;
+        let counts = [
+            length_min,
+            length_max,
+            items_min,
+            items_max,
+            properties_min,
+            properties_max,
+        ];
+        format.is_none()
+            && one_of_values.is_empty()
+            && pattern.is_none()
+            && [minimum, maximum, multiple_of].into_iter().all(Option::is_none)
+            && counts.into_iter().all(Option::is_none)
+            && !(*exclusive_minimum || *exclusive_maximum || *items_unique)
+            && [all_of, any_of, one_of].into_iter().all(Vec::is_empty)
+            && not.is_none()
+    }
+}
+
 impl Schema {
     /// A tree that starts with this node.
     pub fn new(node: Node) -> Self {
