@@ -167,6 +167,38 @@ fn regular_expressions_that_explode_meet_a_limit() {
     assert!(matches!(replaced, Some(LimitError::Value(_))), "{replaced:?}");
 }
 
+#[test]
+fn searches_that_scan_far_beyond_each_match_take_steps() {
+    let limits = Limits {
+        steps_max: 200_000,
+        ..Limits::default()
+    };
+    let texts = "{{$a := repeat 30000 \"a\"}}{{$inside := repeat 30000 \"x\\u00e9\"}}";
+    for end in [
+        "{{regexFindAll \"a.*b|a\" $a -1}}",
+        "{{regexSplit \"a.*b|a\" $a -1}}",
+        "{{regexReplaceAll \"a.*b|a\" $a \"\"}}",
+        "{{regexReplaceAllLiteral \"a.*b|a\" $a \"\"}}",
+        // It matches between the bytes of runes alone, where no match is in Go.
+        "{{regexMatch \"x[^b]*b|\\\\B\" $inside}}",
+    ] {
+        let error = render(&format!("{texts}{end}"), limits.clone()).err();
+        let limit = LimitError::Steps(limits.steps_max);
+        assert!(
+            matches!(&error, Some(Error::Limit { limit: met, .. }) if *met == limit),
+            "{end}: {error:?}"
+        );
+    }
+    for (end, output) in [
+        ("{{regexFindAll \"a+\" $x -1 | len}}", "30000"),
+        ("{{regexReplaceAll \"a.*b|c\" $x \"\" | len}}", "60000"),
+        ("{{regexSplit \"[^a]+\" $x -1 | len}}", "30001"),
+    ] {
+        let text = format!("{{{{$x := repeat 30000 \"aab \\n\"}}}}{end}");
+        assert_eq!(render(&text, limits.clone()).as_deref(), Ok(output), "{end}");
+    }
+}
+
 /// `$a` and `$b` of sixty levels, each of which holds the one below twice: 2^60 values for a function that visits each.
 fn doubled(make: &str) -> String {
     let double = |name: &str| make.replace('@', name);
