@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use base_clock::{Clock, Entropy};
-use base_gotemplate::{Context, Error, Functions, Host, LimitError, Limits, MissingKey, PrintError, Set, Value};
+use base_gotemplate::{
+    Context, Error, Functions, Host, LimitError, Limits, MissingKey, Object, PrintError, Set, Shared, Value,
+};
 
 fn render(text: &str, limits: Limits) -> Result<String, Error> {
     let functions = Functions::new().with_sprig().with_helm();
@@ -117,6 +119,54 @@ fn values_that_hold_themselves_or_nest_without_end_are_not_printed() {
     // Not printed, it is dropped.
     let nested = "{{$x := list 1}}{{range 100000}}{{$x = list $x}}{{end}}ok";
     assert_eq!(render(nested, Limits::default()).as_deref(), Ok("ok"));
+}
+
+/// Is in a map as long as that map is in memory.
+#[derive(Debug)]
+struct Marker;
+
+impl Object for Marker {
+    fn type_name(&self) -> &'static str {
+        "Marker"
+    }
+}
+
+#[test]
+fn maps_that_hold_themselves_are_freed_after_the_last_template() {
+    let functions = Arc::new(Functions::new().with_sprig().with_helm());
+    let held = "{{$d := dict \"m\" .m}}";
+    for changes in [
+        "{{$_ := set $d \"d\" $d}}",
+        "{{$_ := set $d \"d\" (list 1 (dict \"d\" $d))}}",
+        "{{$_ := merge $d (dict \"d\" $d)}}",
+        "{{$_ := mergeOverwrite $d (dict \"d\" $d)}}",
+        "{{$e := dict \"d\" $d}}{{$_ := set $d \"e\" $e}}",
+        "{{tpl \"{{$_ := set .d \\\"d\\\" .}}\" (dict \"d\" $d)}}",
+        "{{$_ := set $d \"d\" $d}}{{fail \"no\"}}",
+        "{{$_ := set . \"self\" .}}",
+    ] {
+        let mut set = Set::new("t", Arc::clone(&functions), MissingKey::Zero);
+        set.parse("t", format!("{held}{changes}").as_bytes())
+            .expect("it is a template");
+        set.parse("later", b"{{len .}}").expect("it is a template");
+        let set = Arc::new(set);
+        let marker: Arc<dyn Object> = Arc::new(Marker);
+        let shared = Shared::default();
+        let mut context = Context {
+            limits: Limits::default(),
+            host: &mut (),
+        };
+        let data = Value::map([("m", Value::Object(Arc::clone(&marker)))]);
+        let first = set.render_among("t", data.clone(), &mut context, &shared);
+        assert_eq!(first.is_ok(), !changes.contains("fail"), "{changes}: {first:?}");
+        // What a template has changed is there for the next one.
+        let count = if changes.contains("self") { b"2" } else { b"1" };
+        let later = set.render_among("later", data, &mut context, &shared);
+        assert_eq!(later.as_deref(), Ok(&count[..]), "{changes}");
+        assert!(Arc::strong_count(&marker) > 1, "{changes}");
+        drop(shared);
+        assert_eq!(Arc::strong_count(&marker), 1, "{changes}");
+    }
 }
 
 #[test]

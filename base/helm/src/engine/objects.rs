@@ -21,15 +21,6 @@ static VALUES: Named = Named {
 /// What the templates of each chart see, by the places of their scopes.
 pub(super) struct Objects(Vec<Map>);
 
-impl Drop for Objects {
-    /// Templates may have put a map into itself, which would never be freed.
-    fn drop(&mut self) {
-        for seen in &self.0 {
-            seen.dismantle();
-        }
-    }
-}
-
 impl Objects {
     pub(super) fn new(rendering: &Rendering<'_>, setting: &Setting) -> Self {
         let release = map(setting.release.as_value());
