@@ -331,6 +331,35 @@ fn values_of_a_text_are_counted_before_they_are_made() {
 }
 
 #[test]
+fn parts_of_a_text_are_counted_before_they_are_made() {
+    for call in [
+        "splitList \"\" $x",
+        "split \"\" $x",
+        "splitn \"\" 3000000 $x",
+        "split \"a\" $x",
+    ] {
+        let limits = Limits {
+            steps_max: 1_500_000,
+            ..Limits::default()
+        };
+        let error = render(
+            &format!("{{{{$x := repeat 4194304 \"a\"}}}}{{{{$_ := {call}}}}}"),
+            limits,
+        )
+        .err();
+        let limit = LimitError::Steps(1_500_000);
+        assert!(
+            matches!(&error, Some(Error::Limit { limit: met, .. }) if *met == limit),
+            "{call}: {error:?}"
+        );
+    }
+    // Entries of a dictionary take more than items.
+    let parts = |call: &str| limit_of(&format!("{{{{$_ := {call} \"\" (repeat 1000000 \"a\")}}}}"));
+    assert_eq!(parts("splitList"), None);
+    assert_eq!(parts("split"), Some(LimitError::Steps(2_000_000)));
+}
+
+#[test]
 fn one_list_given_many_times_meets_a_limit() {
     for make in [
         "{{concat X}}",

@@ -150,8 +150,14 @@ pub(super) fn find(text: &[u8], wanted: &[u8], from: usize) -> Option<usize> {
     memmem::find(text.get(from..)?, wanted).map(|at| from + at)
 }
 
-/// The parts of a text between separators, at most so many: `strings.SplitN`. An empty separator splits it into runes.
-pub(super) fn split(text: &[u8], separator: &[u8], parts_max: Option<usize>) -> Vec<Str> {
+/// The parts of a text between separators, at most so many: `strings.SplitN`. An empty separator splits it into runes. Each
+/// part takes a step before it is made.
+pub(super) fn split(
+    text: &[u8],
+    separator: &[u8],
+    parts_max: Option<usize>,
+    scope: &Scope<'_>,
+) -> Result<Vec<Str>, Fault> {
     let mut parts = Vec::new();
     let mut from = 0;
     let is_last = |parts: &Vec<Str>| parts_max.is_some_and(|max| parts.len() + 1 >= max);
@@ -160,21 +166,23 @@ pub(super) fn split(text: &[u8], separator: &[u8], parts_max: Option<usize>) -> 
             if is_last(&parts) {
                 break;
             }
+            scope.spend(1)?;
             parts.push(text.get(at..at + width).unwrap_or_default().into());
             from = at + width;
         }
         if from < text.len() {
             parts.push(text.get(from..).unwrap_or_default().into());
         }
-        return parts;
+        return Ok(parts);
     }
     let mut found_all = memmem::find_iter(text, separator);
     while !is_last(&parts)
         && let Some(found) = found_all.next()
     {
+        scope.spend(1)?;
         parts.push(text.get(from..found).unwrap_or_default().into());
         from = found + separator.len();
     }
     parts.push(text.get(from..).unwrap_or_default().into());
-    parts
+    Ok(parts)
 }

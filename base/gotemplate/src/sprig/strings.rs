@@ -13,6 +13,8 @@ use crate::value::{Map, Type, Value};
 
 /// What is abbreviated at both ends has at least so many bytes.
 const BOTH_WIDTH_MIN: i64 = 7;
+/// Steps of a part in a dictionary beside that of the part itself: with its key it takes some 150 bytes.
+const ENTRY_STEPS: usize = 4;
 const NEGATIVE_REPEAT: &str = "strings: negative Repeat count";
 
 pub(super) fn functions() -> Vec<Function> {
@@ -94,14 +96,14 @@ fn parts() -> Vec<Function> {
         Function::new("plural", [Str, Str, INT], |_, args| {
             Ok(at(args, if int(args, 2) == 1 { 0 } else { 1 }).clone())
         }),
-        Function::new("splitList", [Str, Str], |_, args| {
-            Ok(string_list(split(text(args, 1), text(args, 0), None)))
+        Function::new("splitList", [Str, Str], |scope, args| {
+            Ok(string_list(split(text(args, 1), text(args, 0), None, scope)?))
         }),
-        Function::new("split", [Str, Str], |_, args| {
-            Ok(numbered(text(args, 1), text(args, 0), -1))
+        Function::new("split", [Str, Str], |scope, args| {
+            numbered(text(args, 1), text(args, 0), -1, scope)
         }),
-        Function::new("splitn", [Str, INT, Str], |_, args| {
-            Ok(numbered(text(args, 2), text(args, 0), int(args, 1)))
+        Function::new("splitn", [Str, INT, Str], |scope, args| {
+            numbered(text(args, 2), text(args, 0), int(args, 1), scope)
         }),
     ]
 }
@@ -120,17 +122,18 @@ fn each(scope: &mut Scope<'_>, args: &[Value], shown: impl Fn(&Value, &Scope<'_>
 }
 
 /// The parts by `_0`, `_1` and so on.
-fn numbered(text: &[u8], separator: &[u8], parts_max: i64) -> Value {
+fn numbered(text: &[u8], separator: &[u8], parts_max: i64, scope: &Scope<'_>) -> Answer {
     let parts = match usize::try_from(parts_max) {
         Ok(0) => Vec::new(),
-        Ok(max) => split(text, separator, Some(max)),
-        Err(_) => split(text, separator, None),
+        Ok(max) => split(text, separator, Some(max), scope)?,
+        Err(_) => split(text, separator, None, scope)?,
     };
+    scope.spend(parts.len().saturating_mul(ENTRY_STEPS))?;
     let parts = parts.into_iter().enumerate();
-    Value::Map(Map::new(
+    Ok(Value::Map(Map::new(
         Type::Str,
         parts.map(|(place, part)| (format!("_{place}"), Value::Str(part))),
-    ))
+    )))
 }
 
 fn trim(text: &[u8], is_cut: impl Fn(char) -> bool) -> &[u8] {
