@@ -148,6 +148,18 @@ fn sockets_and_cyclic_links_in_folders_are_refused() {
 }
 
 #[test]
+fn a_large_file_in_a_folder_is_refused_whatever_it_is_for() {
+    for name in ["x", ".helmignore"] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("Chart.yaml"), CHART_YAML).unwrap();
+        std::fs::write(folder.path().join(name), vec![b'#'; FILE_BYTES_MAX as usize + 1]).unwrap();
+        let error = Chart::from_folder(folder.path()).unwrap_err().to_string();
+        let expected = format!("chart file {name:?} is larger than the maximum file size 5242880");
+        assert_eq!(error, expected);
+    }
+}
+
+#[test]
 fn linked_files_are_read_as_files() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("Chart.yaml"), CHART_YAML).unwrap();
