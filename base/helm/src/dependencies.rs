@@ -134,7 +134,11 @@ impl Processing {
             if let Some((inner, is_used)) = inners.find(|(inner, _)| satisfies(inner, dependency)) {
                 if std::mem::replace(is_used, true) {
                     self.add(inner.count())?;
-                    self.copies.take(inner.copied_bytes(), &dependency.alias)?;
+                    let name = match dependency.alias.as_str() {
+                        "" => &dependency.name,
+                        alias => alias,
+                    };
+                    self.copies.take(inner.copied_bytes(), name)?;
                 }
                 let mut inner = inner.clone();
                 if !dependency.alias.is_empty() {
