@@ -211,7 +211,7 @@ impl<'a> Machine<'a> {
     fn step(&mut self, op: &Op, program: &Program, base: usize) -> Outcome {
         match op {
             Op::Text(from, to) => self.write(program.tree.text_of(*from as usize, *to as usize))?,
-            Op::Print(at) => self.print(*at)?,
+            Op::Print => self.print()?,
             Op::Load(slot) => self.load(base + *slot as usize),
             Op::LoadFirst(unsure, at) => {
                 let slot = self.first_set(unsure, base, *at)?;
@@ -340,7 +340,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn print(&mut self, _at: At) -> Outcome<()> {
+    fn print(&mut self) -> Outcome<()> {
         let value = self.pop();
         let Some(output) = self.outputs.last_mut() else {
             return Ok(());
