@@ -6,7 +6,7 @@ use crate::environment::error::Fault;
 use crate::print::sprint;
 use crate::text::Str;
 use crate::value::function::Scope;
-use crate::value::{List, Map, Type, UintKind, Value, is_pointer};
+use crate::value::{List, Map, Type, Value, is_pointer};
 
 pub(super) type Answer = Result<Value, Fault>;
 
@@ -78,36 +78,21 @@ pub(super) fn strings_of(value: &Value, scope: &Scope<'_>) -> Result<Vec<Str>, F
 
 /// The items of a slice, each of which takes a step.
 pub(super) fn items(value: &Value, scope: &Scope<'_>) -> Result<Option<Vec<Value>>, Fault> {
-    Ok(match value {
-        Value::List(list) => {
-            scope.spend(list.items().len())?;
-            Some(list.items().to_vec())
+    match value {
+        Value::List(list) => scope.spend(list.items().len())?,
+        Value::Bytes(bytes) => scope.spend(bytes.len())?,
+        Value::Object(object) => {
+            let underlying = object.underlying();
+            return underlying.map_or(Ok(None), |value| items(&value, scope));
         }
-        Value::Bytes(bytes) => {
-            scope.spend(bytes.len())?;
-            let bytes = bytes.iter();
-            Some(
-                bytes
-                    .map(|byte| Value::Uint(UintKind::Uint8, u64::from(*byte)))
-                    .collect(),
-            )
-        }
-        Value::Object(object) => match object.underlying() {
-            Some(value) => items(&value, scope)?,
-            None => None,
-        },
-        _ => None,
-    })
+        _ => {}
+    }
+    Ok(value.items())
 }
 
 /// A `[]string`.
 pub(super) fn string_list(items: Vec<Str>) -> Value {
     Value::List(List::new(Type::Str, items.into_iter().map(Value::Str).collect()))
-}
-
-/// Refuses a string that would be longer than the limit, before it is made.
-pub(super) fn check_length(bytes: usize, scope: &Scope<'_>) -> Result<(), Fault> {
-    scope.check_length(bytes)
 }
 
 /// What Go prints for a float that is no number or has no end.
@@ -140,7 +125,7 @@ pub(super) fn kind(value: &Value) -> &'static str {
 pub(super) fn joined(parts: &[Str], separator: &[u8], scope: &Scope<'_>) -> Answer {
     let lengths = parts.iter().map(|part| part.len() + separator.len());
     let bytes = lengths.fold(0, usize::saturating_add);
-    check_length(bytes, scope)?;
+    scope.check_length(bytes)?;
     let parts: Vec<&[u8]> = parts.iter().map(Str::bytes).collect();
     Ok(Value::string(parts.join(separator)))
 }

@@ -13,7 +13,7 @@ use regex_automata::hybrid::dfa::{Cache, DFA};
 use regex_automata::nfa::thompson::{self, WhichCaptures};
 use regex_automata::{Input, util::syntax};
 
-use super::args::{Answer, check_length, int, string_list, text};
+use super::args::{Answer, int, string_list, text};
 use crate::environment::error::{Fault, LimitError};
 use crate::text::quote::{can_backquote, quoted};
 use crate::text::{Str, push_rune, runes};
@@ -99,7 +99,7 @@ pub(super) fn functions() -> Vec<Function> {
         ),
     ];
     let mut functions = vec![Function::new("regexQuoteMeta", [Str], |scope, args| {
-        check_length(text(args, 0).len().saturating_mul(2), scope)?;
+        scope.check_length(text(args, 0).len().saturating_mul(2))?;
         Ok(Value::string(quote_meta(text(args, 0))))
     })];
     for (name, must, params, work) in pairs {
@@ -299,12 +299,12 @@ impl<'s> Search<'s> {
             if to > last_end || from == 0 {
                 write(&mut out, &locations);
             }
-            check_length(out.len(), scope)?;
+            scope.check_length(out.len())?;
             last_end = to;
             at = to.max(self.behind(at));
         }
         out.extend_from_slice(self.slice(last_end, self.shown.len()));
-        check_length(out.len(), scope)?;
+        scope.check_length(out.len())?;
         Ok(Value::string(out))
     }
 

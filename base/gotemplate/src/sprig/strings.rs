@@ -1,6 +1,6 @@
 //! Strings as bytes: cutting, joining, finding, quoting.
 
-use super::args::{Answer, at, check_length, find, int, printed, split, string_list, string_of, text};
+use super::args::{Answer, at, find, int, printed, split, string_list, string_of, text};
 use std::collections::HashSet;
 
 use memchr::{memchr_iter, memmem};
@@ -64,7 +64,7 @@ fn cuts() -> Vec<Function> {
         }),
         Function::new("repeat", [INT, Str], |scope, args| {
             let count = usize::try_from(int(args, 0)).map_err(|_| Fault::from(NEGATIVE_REPEAT))?;
-            check_length(text(args, 1).len().saturating_mul(count), scope)?;
+            scope.check_length(text(args, 1).len().saturating_mul(count))?;
             Ok(Value::string(text(args, 1).repeat(count)))
         }),
         Function::new("replace", [Str, Str, Str], |scope, args| {
@@ -116,7 +116,7 @@ fn each(scope: &mut Scope<'_>, args: &[Value], shown: impl Fn(&Value, &Scope<'_>
             out.push(b' ');
         }
         out.extend(shown(value, scope)?);
-        check_length(out.len(), scope)?;
+        scope.check_length(out.len())?;
     }
     Ok(Value::string(out))
 }
@@ -239,7 +239,7 @@ fn replace(text: &[u8], old: &[u8], new: &[u8], scope: &Scope<'_>) -> Answer {
         for (at, _, width) in runes(text) {
             out.extend_from_slice(new);
             out.extend_from_slice(text.get(at..at + width).unwrap_or_default());
-            check_length(out.len(), scope)?;
+            scope.check_length(out.len())?;
         }
         out.extend_from_slice(new);
         return Ok(Value::string(out));
@@ -248,7 +248,7 @@ fn replace(text: &[u8], old: &[u8], new: &[u8], scope: &Scope<'_>) -> Answer {
         out.extend_from_slice(text.get(from..found).unwrap_or_default());
         out.extend_from_slice(new);
         from = found + old.len();
-        check_length(out.len(), scope)?;
+        scope.check_length(out.len())?;
     }
     out.extend_from_slice(text.get(from..).unwrap_or_default());
     Ok(Value::string(out))
@@ -257,7 +257,7 @@ fn replace(text: &[u8], old: &[u8], new: &[u8], scope: &Scope<'_>) -> Answer {
 fn indent(first: &str, spaces: i64, text: &[u8], scope: &Scope<'_>) -> Answer {
     let spaces = usize::try_from(spaces).map_err(|_| Fault::from(NEGATIVE_REPEAT))?;
     let lines = memchr_iter(b'\n', text).count() + 1;
-    check_length(lines.saturating_mul(spaces).saturating_add(text.len()), scope)?;
+    scope.check_length(lines.saturating_mul(spaces).saturating_add(text.len()))?;
     let pad = vec![b' '; spaces];
     let mut out = Vec::with_capacity(first.len() + text.len() + lines * spaces);
     out.extend_from_slice(first.as_bytes());
