@@ -26,6 +26,8 @@
 //!   [`Functions::with_sprig`] and [`Functions::with_helm`] add the functions of Sprig and Helm.
 //! - [`Context`]: the [`Limits`] of an execution, and what the caller's functions need (`host`): a [`Host`] for
 //!   those of Helm and Sprig.
+//! - [`Shared`]: what the executions of a chart share: the steps that they have taken, and the maps that they have changed,
+//!   which are freed at the end even if they hold themselves.
 //! - [`Error`]: Go's message, or the limit that was reached and in which template.
 //!
 //! # Layers
@@ -89,6 +91,6 @@ pub use helm::{AUTHOR_END, AUTHOR_START, without_no_value};
 pub use set::Context;
 pub use sprig::path_base;
 pub use text::Str;
-pub use value::function::{Function, Functions, Render, Scope};
+pub use value::function::{Function, Functions, Render, Scope, Shared};
 pub use value::template::{MissingKey, Set, Template};
 pub use value::{IntKind, List, Map, Named, Object, Type, UintKind, Value};

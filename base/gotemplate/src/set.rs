@@ -10,7 +10,7 @@ use crate::run::Machine;
 use crate::syntax::parse;
 use crate::text::quote::quoted;
 use crate::value::Value;
-use crate::value::function::Functions;
+use crate::value::function::{Functions, Shared};
 use crate::value::template::{MissingKey, Program, Set, Template};
 
 impl Set {
@@ -66,16 +66,16 @@ impl Set {
         self.program(name).map(Template).map_err(Fault::Message)
     }
 
-    /// Executes a template.
+    /// Executes a template. Maps of `data` into which it puts lists or maps are empty afterwards.
     ///
     /// # Errors
     /// There is no such template, it fails, or a limit is met: Go's message, with name, line, column and the piece of the
     /// template at fault.
     pub fn render(self: &Arc<Self>, name: &str, data: Value, context: &mut Context<'_>) -> Result<Vec<u8>, Error> {
-        self.render_among(name, data, context, &mut 0)
+        self.render_among(name, data, context, &Shared::default())
     }
 
-    /// Executes a template as one of several that share their limit on steps: `steps` counts those of all.
+    /// Executes a template as one of several that share their values and their limit on steps.
     ///
     /// # Errors
     /// As [`Self::render`].
@@ -84,11 +84,11 @@ impl Set {
         name: &str,
         data: Value,
         context: &mut Context<'_>,
-        steps: &mut u64,
+        shared: &Shared,
     ) -> Result<Vec<u8>, Error> {
         let program = self.program(name.as_bytes());
         let program = program.map_err(|why| Error::Exec(ExecError::new(why, Vec::new())))?;
-        Machine::new(&context.limits, context.host).run(self, program, data, steps)
+        Machine::new(&context.limits, context.host, shared).run(self, program, data)
     }
 
     /// The template of that name, or Go's error if there is none.

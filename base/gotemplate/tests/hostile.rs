@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use base_clock::{Clock, Entropy};
-use base_gotemplate::{Context, Error, Functions, Host, LimitError, Limits, MissingKey, PrintError, Set, Value};
+use base_gotemplate::{
+    Context, Error, Functions, Host, LimitError, Limits, MissingKey, Object, PrintError, Set, Shared, Value,
+};
 
 fn render(text: &str, limits: Limits) -> Result<String, Error> {
     let functions = Functions::new().with_sprig().with_helm();
@@ -119,6 +121,54 @@ fn values_that_hold_themselves_or_nest_without_end_are_not_printed() {
     assert_eq!(render(nested, Limits::default()).as_deref(), Ok("ok"));
 }
 
+/// Is in a map as long as that map is in memory.
+#[derive(Debug)]
+struct Marker;
+
+impl Object for Marker {
+    fn type_name(&self) -> &'static str {
+        "Marker"
+    }
+}
+
+#[test]
+fn maps_that_hold_themselves_are_freed_after_the_last_template() {
+    let functions = Arc::new(Functions::new().with_sprig().with_helm());
+    let held = "{{$d := dict \"m\" .m}}";
+    for changes in [
+        "{{$_ := set $d \"d\" $d}}",
+        "{{$_ := set $d \"d\" (list 1 (dict \"d\" $d))}}",
+        "{{$_ := merge $d (dict \"d\" $d)}}",
+        "{{$_ := mergeOverwrite $d (dict \"d\" $d)}}",
+        "{{$e := dict \"d\" $d}}{{$_ := set $d \"e\" $e}}",
+        "{{tpl \"{{$_ := set .d \\\"d\\\" .}}\" (dict \"d\" $d)}}",
+        "{{$_ := set $d \"d\" $d}}{{fail \"no\"}}",
+        "{{$_ := set . \"self\" .}}",
+    ] {
+        let mut set = Set::new("t", Arc::clone(&functions), MissingKey::Zero);
+        set.parse("t", format!("{held}{changes}").as_bytes())
+            .expect("it is a template");
+        set.parse("later", b"{{len .}}").expect("it is a template");
+        let set = Arc::new(set);
+        let marker: Arc<dyn Object> = Arc::new(Marker);
+        let shared = Shared::default();
+        let mut context = Context {
+            limits: Limits::default(),
+            host: &mut (),
+        };
+        let data = Value::map([("m", Value::Object(Arc::clone(&marker)))]);
+        let first = set.render_among("t", data.clone(), &mut context, &shared);
+        assert_eq!(first.is_ok(), !changes.contains("fail"), "{changes}: {first:?}");
+        // What a template has changed is there for the next one.
+        let count = if changes.contains("self") { b"2" } else { b"1" };
+        let later = set.render_among("later", data, &mut context, &shared);
+        assert_eq!(later.as_deref(), Ok(&count[..]), "{changes}");
+        assert!(Arc::strong_count(&marker) > 1, "{changes}");
+        drop(shared);
+        assert_eq!(Arc::strong_count(&marker), 1, "{changes}");
+    }
+}
+
 #[test]
 fn errors_inside_included_templates_name_every_step() {
     let error = render(
@@ -165,6 +215,38 @@ fn regular_expressions_that_explode_meet_a_limit() {
     }
     let replaced = limit_of("{{regexReplaceAll \"a\" (repeat 100000 \"a\") (repeat 100 \"b\")}}");
     assert!(matches!(replaced, Some(LimitError::Value(_))), "{replaced:?}");
+}
+
+#[test]
+fn searches_that_scan_far_beyond_each_match_take_steps() {
+    let limits = Limits {
+        steps_max: 200_000,
+        ..Limits::default()
+    };
+    let texts = "{{$a := repeat 30000 \"a\"}}{{$inside := repeat 30000 \"x\\u00e9\"}}";
+    for end in [
+        "{{regexFindAll \"a.*b|a\" $a -1}}",
+        "{{regexSplit \"a.*b|a\" $a -1}}",
+        "{{regexReplaceAll \"a.*b|a\" $a \"\"}}",
+        "{{regexReplaceAllLiteral \"a.*b|a\" $a \"\"}}",
+        // It matches between the bytes of runes alone, where no match is in Go.
+        "{{regexMatch \"x[^b]*b|\\\\B\" $inside}}",
+    ] {
+        let error = render(&format!("{texts}{end}"), limits.clone()).err();
+        let limit = LimitError::Steps(limits.steps_max);
+        assert!(
+            matches!(&error, Some(Error::Limit { limit: met, .. }) if *met == limit),
+            "{end}: {error:?}"
+        );
+    }
+    for (end, output) in [
+        ("{{regexFindAll \"a+\" $x -1 | len}}", "30000"),
+        ("{{regexReplaceAll \"a.*b|c\" $x \"\" | len}}", "60000"),
+        ("{{regexSplit \"[^a]+\" $x -1 | len}}", "30001"),
+    ] {
+        let text = format!("{{{{$x := repeat 30000 \"aab \\n\"}}}}{end}");
+        assert_eq!(render(&text, limits.clone()).as_deref(), Ok(output), "{end}");
+    }
 }
 
 /// `$a` and `$b` of sixty levels, each of which holds the one below twice: 2^60 values for a function that visits each.
@@ -246,6 +328,35 @@ fn values_of_a_text_are_counted_before_they_are_made() {
         let text = format!("{{{{$x := print \"[\" (repeat 300000 \"{{}},\") \"0]\"}}}}{{{{$_ := {read} $x}}}}");
         assert_eq!(limit_of(&text), Some(LimitError::Steps(2_000_000)), "{read}");
     }
+}
+
+#[test]
+fn parts_of_a_text_are_counted_before_they_are_made() {
+    for call in [
+        "splitList \"\" $x",
+        "split \"\" $x",
+        "splitn \"\" 3000000 $x",
+        "split \"a\" $x",
+    ] {
+        let limits = Limits {
+            steps_max: 1_500_000,
+            ..Limits::default()
+        };
+        let error = render(
+            &format!("{{{{$x := repeat 4194304 \"a\"}}}}{{{{$_ := {call}}}}}"),
+            limits,
+        )
+        .err();
+        let limit = LimitError::Steps(1_500_000);
+        assert!(
+            matches!(&error, Some(Error::Limit { limit: met, .. }) if *met == limit),
+            "{call}: {error:?}"
+        );
+    }
+    // Entries of a dictionary take more than items.
+    let parts = |call: &str| limit_of(&format!("{{{{$_ := {call} \"\" (repeat 1000000 \"a\")}}}}"));
+    assert_eq!(parts("splitList"), None);
+    assert_eq!(parts("split"), Some(LimitError::Steps(2_000_000)));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::Chart;
 use crate::chart::{Dependency, is_compatible};
-use crate::values::{CoalesceError, Copies, CopiesError, Null, Values, add_table, bytes_of, with_defaults};
+use crate::values::{CoalesceError, Copies, CopiesError, Null, Values, add_table, bytes_of, table_at, with_defaults};
 
 /// Charts in a chart, each counted once for each alias, and dependencies of one chart. Helm has no limit; large charts have
 /// some dozens.
@@ -134,7 +134,11 @@ impl Processing {
             if let Some((inner, is_used)) = inners.find(|(inner, _)| satisfies(inner, dependency)) {
                 if std::mem::replace(is_used, true) {
                     self.add(inner.count())?;
-                    self.copies.take(inner.copied_bytes(), &dependency.alias)?;
+                    let name = match dependency.alias.as_str() {
+                        "" => &dependency.name,
+                        alias => alias,
+                    };
+                    self.copies.take(inner.copied_bytes(), name)?;
                 }
                 let mut inner = inner.clone();
                 if !dependency.alias.is_empty() {
@@ -211,11 +215,6 @@ fn value_at<'v>(values: &'v Values, path: &str) -> Option<&'v Value> {
         None => values.get(path),
         Some((table, key)) => table_at(values, table)?.get(key),
     }
-}
-
-fn table_at<'v>(values: &'v Values, path: &str) -> Option<&'v Values> {
-    path.split('.')
-        .try_fold(values, |table, name| table.get(name)?.as_object())
 }
 
 /// A name as Go prints it with `%v`.

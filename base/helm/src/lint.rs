@@ -199,7 +199,12 @@ fn differs(one: &Value, other: &Value, path: &mut String) -> bool {
                 }
                 path.truncate(length);
             }
-            one.len() != other.len()
+            let further = other.keys().find(|name| !one.contains_key(*name));
+            if let Some(name) = further {
+                path.push('.');
+                path.push_str(name);
+            }
+            further.is_some()
         }
         (Value::Array(one), Value::Array(other)) => {
             for (at, (value, there)) in one.iter().zip(other).enumerate() {
@@ -312,6 +317,16 @@ mod tests {
         assert_eq!(finding.message, "data.list[1].password is another each time");
         assert_eq!(finding.object.as_deref(), Some("ConfigMap \"a\""));
         let once = made(MAP);
+        // A field that only one of them has.
+        for (text, field) in [
+            (format!("{MAP}data: {{a: b}}\n"), "data"),
+            (MAP.replace("name: a", "name: a, labels: {b: c}"), "metadata.labels"),
+        ] {
+            let further = made(&text);
+            for findings in [unsteady(&once, &further), unsteady(&further, &once)] {
+                assert_eq!(findings[0].message, format!("{field} is another each time"));
+            }
+        }
         assert!(unsteady(&once, &once).is_empty());
         let more = made(&format!("{MAP}---\n{}", MAP.replace("name: a", "name: b")));
         assert_eq!(unsteady(&once, &more)[0].message, "is not made each time");

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::Chart;
 use crate::chart::{Dependency, File, Metadata};
-use crate::values::Values;
+use crate::values::{Values, table_at};
 
 /// What templates see of a release: `.Release`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -109,10 +109,7 @@ impl<'c> Rendering<'c> {
         };
         // Helm takes a name with points in it for a path, which usually finds nothing.
         let around = self.values_of(*parent);
-        let own = name
-            .split('.')
-            .try_fold(&around, |table, name| table.get(name)?.as_object());
-        own.cloned().unwrap_or_default()
+        table_at(&around, name).cloned().unwrap_or_default()
     }
 
     fn add(&mut self, chart: &'c Chart, inside: Option<(usize, String)>, path: &str) -> usize {

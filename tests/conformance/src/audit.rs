@@ -103,17 +103,8 @@ pub async fn run(table: &Table) -> Outcome<Tally> {
 
 fn compare(of_real: &[Value], of_ours: &[Value], table: &Table) -> Tally {
     let mut tally = Tally::default();
-    for index in 0..of_real.len().max(of_ours.len()) {
-        let (real, ours) = (of_real.get(index), of_ours.get(index));
-        let (real, ours) = (real.unwrap_or(&Value::Null), ours.unwrap_or(&Value::Null));
-        let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
-        let either = if real.is_null() { ours } else { real };
-        let title = format!(
-            "{} {} {}",
-            text(either, "verb"),
-            text(either, "requestURI"),
-            text(either, "stage")
-        );
+    for (real, ours) in pairs(of_real, of_ours) {
+        let title = title(if real.is_null() { ours } else { real });
         let mut found = differences("1", real, ours);
         let all = found.len();
         let name = format!("{FILE} / {title}");
@@ -125,6 +116,40 @@ fn compare(of_real: &[Value], of_ours: &[Value], table: &Table) -> Tally {
         }
     }
     tally
+}
+
+/// The lines side by side, by their titles in the order of both; null where one server has no such line.
+fn pairs<'e>(of_real: &'e [Value], of_ours: &'e [Value]) -> Vec<(&'e Value, &'e Value)> {
+    // How many pairs there can be behind two places: their longest common subsequence.
+    let mut most = vec![vec![0_usize; of_ours.len() + 1]; of_real.len() + 1];
+    for (at, real) in of_real.iter().enumerate().rev() {
+        for (other, ours) in of_ours.iter().enumerate().rev() {
+            most[at][other] = match title(real) == title(ours) {
+                true => most[at + 1][other + 1] + 1,
+                false => most[at + 1][other].max(most[at][other + 1]),
+            };
+        }
+    }
+    let (mut at, mut other) = (0, 0);
+    let mut pairs = Vec::new();
+    loop {
+        let (real, ours) = match (of_real.get(at), of_ours.get(other)) {
+            (None, None) => return pairs,
+            (Some(real), Some(ours)) if title(real) == title(ours) => (real, ours),
+            (Some(real), Some(_)) if most[at + 1][other] >= most[at][other + 1] => (real, &Value::Null),
+            (Some(real), None) => (real, &Value::Null),
+            (_, Some(ours)) => (&Value::Null, ours),
+        };
+        at += usize::from(!real.is_null());
+        other += usize::from(!ours.is_null());
+        pairs.push((real, ours));
+    }
+}
+
+fn title(event: &Value) -> String {
+    ["verb", "requestURI", "stage"]
+        .map(|field| event[field].as_str().unwrap_or_default())
+        .join(" ")
 }
 
 /// The events of these requests, masked: real Kubernetes also sends requests to itself.
@@ -186,4 +211,36 @@ fn calls() -> Vec<Call> {
         Call::new(Method::GET, "/apis/apps/v1/deployments?watch=1&timeoutSeconds=1"),
         Call::new(Method::DELETE, &one),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_too_many_leaves_all_others_compared_with_their_own() {
+        let log = |verbs: &str| -> Vec<Value> {
+            let line = |verb: &str| json!({"verb": verb, "requestURI": "/a", "stage": "b", "code": 200});
+            verbs.split(' ').map(line).collect()
+        };
+        let compared = |real: &str, ours: &str| {
+            let tally = compare(&log(real), &log(ours), &Table::empty());
+            let differ: Vec<String> = tally.differ.into_iter().map(|(title, _)| title).collect();
+            (tally.agree, differ.join(", "))
+        };
+        for (real, ours, agree, differ) in [
+            ("get list watch", "get list watch", 3, ""),
+            ("get list watch", "get get list watch", 3, "get /a b"),
+            ("get list get watch", "list get watch", 3, "get /a b"),
+            ("get list watch", "list watch update", 2, "get /a b, update /a b"),
+            ("get list", "list get", 1, "get /a b, get /a b"),
+        ] {
+            assert_eq!(compared(real, ours), (agree, differ.to_owned()), "{real}; {ours}");
+        }
+        let mut other = log("get list");
+        other[1]["code"] = json!(404);
+        let tally = compare(&log("get list"), &other, &Table::empty());
+        assert_eq!((tally.agree, tally.differ.len()), (1, 1));
+        assert_eq!(tally.differ[0].1[0].at, "1/code");
+    }
 }

@@ -32,7 +32,7 @@ struct Measured {
     fresh: f64,
     /// With the chart loaded each time, and one engine; Helm's caches nothing
     #[serde(default)]
-    kept: Option<f64>,
+    one_engine: Option<f64>,
     /// Memory after the first rendering
     once: f64,
     /// Memory at the end
@@ -61,12 +61,12 @@ pub fn measure(folder: &Path) -> Outcome<String> {
     let (fresh, _) = median(fresh)?;
     let (engine, chart) = (Engine::default(), load()?);
     let (loaded, renderings) = median(|| render(&engine, &chart))?;
-    let (kept, _) = median(|| render(&engine, &load()?))?;
+    let (one_engine, _) = median(|| render(&engine, &load()?))?;
     let measured = Measured {
         output,
         loaded,
         fresh,
-        kept: Some(kept),
+        one_engine: Some(one_engine),
         once,
         peak: peak()?,
         renderings,
@@ -100,8 +100,13 @@ fn peak() -> Outcome<f64> {
 /// The charts, Helm's program or our own are missing.
 pub fn run(filter: &str, mut print: impl FnMut(String)) -> Outcome {
     print(format!(
-        "{:<44} {:>8} {:>18} {:>20} {:>9} {:>16}",
-        "milliseconds and megabytes, ours / Helm's", "output", "loaded once", "loaded each time", "kept", "memory"
+        "{:<44} {:>8} {:>18} {:>20} {:>10} {:>16}",
+        "milliseconds and megabytes, ours / Helm's",
+        "output",
+        "loaded once",
+        "loaded each time",
+        "one engine",
+        "memory"
     ));
     let mut better = [(); 5].map(|()| Vec::new());
     let mut all = charts()?;
@@ -115,25 +120,25 @@ pub fn run(filter: &str, mut print: impl FnMut(String)) -> Outcome {
         let [ours, theirs] = [of_ours(&chart)?, theirs]
             .map(|line| serde_json::from_str::<Measured>(&line).map_err(|error| format!("{line}: {error}")));
         let (ours, theirs) = (ours?, theirs?);
-        let kept = ours
-            .kept
-            .ok_or("our own program has not reported how long it takes with the engine kept")?;
+        let one_engine = ours
+            .one_engine
+            .ok_or("our own program has not reported how long it takes with one engine")?;
         print(format!(
-            "{:<44} {:>8} {:>8.3} / {:>7.2} {:>8.2} / {:>9.2} {:>9.2} {:>6.0} / {:>7.0}",
+            "{:<44} {:>8} {:>8.3} / {:>7.2} {:>8.2} / {:>9.2} {:>10.2} {:>6.0} / {:>7.0}",
             short(&chart.name),
             ours.output,
             ours.loaded,
             theirs.loaded,
             ours.fresh,
             theirs.fresh,
-            kept,
+            one_engine,
             ours.once,
             theirs.once
         ));
         for (all, (ours, theirs)) in better.iter_mut().zip([
             (ours.loaded, theirs.loaded),
             (ours.fresh, theirs.fresh),
-            (kept, theirs.fresh),
+            (one_engine, theirs.fresh),
             (ours.once, theirs.once),
             (ours.peak, theirs.peak),
         ]) {
@@ -141,10 +146,10 @@ pub fn run(filter: &str, mut print: impl FnMut(String)) -> Outcome {
         }
     }
     let count = better[0].len();
-    let [loaded, fresh, kept, once, peak] = better.map(|mut values| middle(&mut values));
+    let [loaded, fresh, one_engine, once, peak] = better.map(|mut values| middle(&mut values));
     print(format!(
         "{count} charts, medians: {loaded:.1} times faster loaded once, {fresh:.1} times loaded each time, \
-         {kept:.1} times with the engine kept; memory {once:.1} times less for one rendering, {peak:.1} times less for all"
+         {one_engine:.1} times with one engine; memory {once:.1} times less for one rendering, {peak:.1} times less for all"
     ));
     Ok(())
 }

@@ -16,7 +16,15 @@ pub fn assert_golden(path: impl AsRef<Path>, actual: &str) {
         std::fs::write(path, actual).expect("the golden can be written");
         return;
     }
-    let expected = std::fs::read_to_string(path).unwrap_or_default();
+    assert_same(path, actual);
+}
+
+#[track_caller]
+fn assert_same(path: &Path, actual: &str) {
+    let expected = match std::fs::read_to_string(path) {
+        Ok(expected) => expected,
+        Err(why) => panic!("cannot read {} (UPDATE_GOLDENS=1 writes it): {why}", path.display()),
+    };
     if expected == actual {
         return;
     }
@@ -32,5 +40,19 @@ pub fn assert_golden(path: impl AsRef<Path>, actual: &str) {
             right.unwrap_or("<end>"),
         );
         line += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic = "missing.txt (UPDATE_GOLDENS=1 writes it)"]
+    fn a_missing_golden_is_no_empty_text() {
+        assert_same(
+            Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/missing.txt")),
+            "",
+        );
     }
 }

@@ -79,8 +79,8 @@ fn is_equal(one: &Value, other: &Value) -> Result<bool, Fault> {
 fn others_are_equal(one: &Value, other: &Value) -> Result<bool, Fault> {
     let is_map = |value: &Value| matches!(plain_value(value), Value::Map(_));
     let is_one_missing = one.is_nil() || other.is_nil();
-    if (is_nil(one) || is_nil(other)) && (is_one_missing || is_map(one) == is_map(other)) {
-        return Ok(is_nil(one) && is_nil(other));
+    if (one.is_go_nil() || other.is_go_nil()) && (is_one_missing || is_map(one) == is_map(other)) {
+        return Ok(one.is_go_nil() && other.is_go_nil());
     }
     if let (Value::Object(one), Value::Object(other)) = (one, other)
         && one.underlying().is_none()
@@ -101,15 +101,6 @@ fn others_are_equal(one: &Value, other: &Value) -> Result<bool, Fault> {
         "non-comparable type {what}: {}",
         other.type_name()
     )))
-}
-
-/// Whether there is nothing, or a slice or map that is nil.
-fn is_nil(value: &Value) -> bool {
-    match value {
-        Value::List(list) => list.is_nil(),
-        Value::Map(map) => map.is_nil(),
-        value => value.is_nil(),
-    }
 }
 
 fn shown(value: &Value, format: &[u8]) -> Result<String, Fault> {

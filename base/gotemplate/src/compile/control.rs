@@ -24,9 +24,7 @@ impl<'t> Compiler<'t> {
                 self.steps(0..2, move |c, at| match at {
                     0 => c.pipeline(*pipe),
                     _ => {
-                        c.look_at(id);
-                        let op = if is_printed { Op::Print(c.at) } else { Op::Pop };
-                        c.emit(op);
+                        c.emit(if is_printed { Op::Print } else { Op::Pop });
                     }
                 });
             }

@@ -29,9 +29,9 @@ impl Machine<'_> {
             host: self.host,
             executed: &self.frames,
             node,
-            steps: &self.steps,
+            shared: self.shared,
         };
-        let before = self.steps.get();
+        let before = self.shared.steps();
         let args = self.stack.get(from..).unwrap_or_default();
         let read: usize = args.iter().map(text_bytes).sum();
         if let Err(fault) = scope.spend_bytes(read) {
@@ -62,7 +62,8 @@ impl Machine<'_> {
     /// Counts a function's value as steps, less those that the function has spent itself since `before`.
     pub(super) fn spend_on(&self, value: &Value, before: u64) {
         let size = u64::try_from(size(value)).unwrap_or(u64::MAX);
-        self.steps.set(self.steps.get().max(before.saturating_add(size)));
+        let all = self.shared.steps().max(before.saturating_add(size));
+        self.shared.set_steps(all);
     }
 
     /// Enters a template that is executed for the value of a function.

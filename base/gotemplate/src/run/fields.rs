@@ -93,10 +93,10 @@ impl Machine<'_> {
             host: self.host,
             executed: &self.frames,
             node,
-            steps: &self.steps,
+            shared: self.shared,
         };
         self.is_wrapped = false;
-        let before = self.steps.get();
+        let before = self.shared.steps();
         let value = plain(&mut scope, &[]).map_err(|fault| called(method, fault, at))?;
         self.spend_on(&value, before);
         Ok(value)

@@ -5,7 +5,6 @@ mod fields;
 mod ranges;
 
 use std::any::Any;
-use std::cell::Cell;
 use std::mem;
 use std::sync::Arc;
 
@@ -15,7 +14,7 @@ use crate::environment::limits::{BYTES_PER_STEP, Limits};
 use crate::print::{NO_VALUE, Printer};
 use crate::syntax::NodeId;
 use crate::text::quote::quoted;
-use crate::value::function::{After, Executed, Function};
+use crate::value::function::{After, Executed, Function, Shared};
 use crate::value::template::{At, Binding, DOT, Op, Program, ROOT, Set, Slot, Target, Unsure};
 use crate::value::{Type, Value};
 use calls::{called, cause};
@@ -24,6 +23,7 @@ use ranges::Iteration;
 /// An execution.
 pub(crate) struct Machine<'a> {
     limits: &'a Limits,
+    shared: &'a Shared,
     host: &'a mut dyn Any,
     stack: Vec<Value>,
     slots: Vec<Variable>,
@@ -33,8 +33,6 @@ pub(crate) struct Machine<'a> {
     bound: Vec<Arc<Function>>,
     /// What has been written, that of templates for a function's value last.
     outputs: Vec<Vec<u8>>,
-    /// The steps so far, those of functions included.
-    steps: Cell<u64>,
     /// Bytes that are in none of the outputs any more.
     bytes_done: usize,
     /// Whether the value that was loaded last was in an `interface {}`: errors name that type then.
@@ -136,9 +134,10 @@ enum Flow {
 type Outcome<T = Flow> = Result<T, Failure>;
 
 impl<'a> Machine<'a> {
-    pub(crate) fn new(limits: &'a Limits, host: &'a mut dyn Any) -> Self {
+    pub(crate) fn new(limits: &'a Limits, host: &'a mut dyn Any, shared: &'a Shared) -> Self {
         Self {
             limits,
+            shared,
             host,
             stack: Vec::new(),
             slots: Vec::new(),
@@ -146,7 +145,6 @@ impl<'a> Machine<'a> {
             iterations: Vec::new(),
             bound: Vec::new(),
             outputs: vec![Vec::new()],
-            steps: Cell::new(0),
             bytes_done: 0,
             is_wrapped: false,
             render_depth: 0,
@@ -154,21 +152,12 @@ impl<'a> Machine<'a> {
     }
 
     /// Executes a template to its end.
-    pub(crate) fn run(
-        mut self,
-        set: &Arc<Set>,
-        program: Arc<Program>,
-        data: Value,
-        steps: &mut u64,
-    ) -> Result<Vec<u8>, Error> {
-        self.steps.set(*steps);
+    pub(crate) fn run(mut self, set: &Arc<Set>, program: Arc<Program>, data: Value) -> Result<Vec<u8>, Error> {
         self.enter(Arc::clone(set), program, data, 0, None);
         while let Some(frame) = self.frames.last() {
             let program = Arc::clone(&frame.program);
             let (next, base) = (frame.next, frame.base);
-            let done = self.frame(&program, next, base);
-            *steps = self.steps.get();
-            if let Err(failure) = done {
+            if let Err(failure) = self.frame(&program, next, base) {
                 return Err(self.error(failure));
             }
         }
@@ -198,7 +187,7 @@ impl<'a> Machine<'a> {
         let ops = &program.code().ops;
         while let Some(op) = ops.get(next) {
             self.spend(1);
-            if self.steps.get() > self.limits.steps_max {
+            if self.shared.steps() > self.limits.steps_max {
                 return Err(LimitError::Steps(self.limits.steps_max).into());
             }
             next += 1;
@@ -222,7 +211,7 @@ impl<'a> Machine<'a> {
     fn step(&mut self, op: &Op, program: &Program, base: usize) -> Outcome {
         match op {
             Op::Text(from, to) => self.write(program.tree.text_of(*from as usize, *to as usize))?,
-            Op::Print(at) => self.print(*at)?,
+            Op::Print => self.print()?,
             Op::Load(slot) => self.load(base + *slot as usize),
             Op::LoadFirst(unsure, at) => {
                 let slot = self.first_set(unsure, base, *at)?;
@@ -340,8 +329,7 @@ impl<'a> Machine<'a> {
 
     /// Counts what has been made as steps by its size, so that steps bound time and memory.
     fn spend(&self, size: usize) {
-        let size = u64::try_from(size).unwrap_or(u64::MAX);
-        self.steps.set(self.steps.get().saturating_add(size));
+        self.shared.add_steps(u64::try_from(size).unwrap_or(u64::MAX));
     }
 
     fn check_output(&self) -> Outcome<()> {
@@ -352,7 +340,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn print(&mut self, _at: At) -> Outcome<()> {
+    fn print(&mut self) -> Outcome<()> {
         let value = self.pop();
         let Some(output) = self.outputs.last_mut() else {
             return Ok(());

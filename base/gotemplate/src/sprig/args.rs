@@ -6,7 +6,7 @@ use crate::environment::error::Fault;
 use crate::print::sprint;
 use crate::text::Str;
 use crate::value::function::Scope;
-use crate::value::{List, Map, Type, UintKind, Value, is_pointer};
+use crate::value::{List, Map, Type, Value, is_pointer};
 
 pub(super) type Answer = Result<Value, Fault>;
 
@@ -78,36 +78,21 @@ pub(super) fn strings_of(value: &Value, scope: &Scope<'_>) -> Result<Vec<Str>, F
 
 /// The items of a slice, each of which takes a step.
 pub(super) fn items(value: &Value, scope: &Scope<'_>) -> Result<Option<Vec<Value>>, Fault> {
-    Ok(match value {
-        Value::List(list) => {
-            scope.spend(list.items().len())?;
-            Some(list.items().to_vec())
+    match value {
+        Value::List(list) => scope.spend(list.items().len())?,
+        Value::Bytes(bytes) => scope.spend(bytes.len())?,
+        Value::Object(object) => {
+            let underlying = object.underlying();
+            return underlying.map_or(Ok(None), |value| items(&value, scope));
         }
-        Value::Bytes(bytes) => {
-            scope.spend(bytes.len())?;
-            let bytes = bytes.iter();
-            Some(
-                bytes
-                    .map(|byte| Value::Uint(UintKind::Uint8, u64::from(*byte)))
-                    .collect(),
-            )
-        }
-        Value::Object(object) => match object.underlying() {
-            Some(value) => items(&value, scope)?,
-            None => None,
-        },
-        _ => None,
-    })
+        _ => {}
+    }
+    Ok(value.items())
 }
 
 /// A `[]string`.
 pub(super) fn string_list(items: Vec<Str>) -> Value {
     Value::List(List::new(Type::Str, items.into_iter().map(Value::Str).collect()))
-}
-
-/// Refuses a string that would be longer than the limit, before it is made.
-pub(super) fn check_length(bytes: usize, scope: &Scope<'_>) -> Result<(), Fault> {
-    scope.check_length(bytes)
 }
 
 /// What Go prints for a float that is no number or has no end.
@@ -140,7 +125,7 @@ pub(super) fn kind(value: &Value) -> &'static str {
 pub(super) fn joined(parts: &[Str], separator: &[u8], scope: &Scope<'_>) -> Answer {
     let lengths = parts.iter().map(|part| part.len() + separator.len());
     let bytes = lengths.fold(0, usize::saturating_add);
-    check_length(bytes, scope)?;
+    scope.check_length(bytes)?;
     let parts: Vec<&[u8]> = parts.iter().map(Str::bytes).collect();
     Ok(Value::string(parts.join(separator)))
 }
@@ -150,8 +135,14 @@ pub(super) fn find(text: &[u8], wanted: &[u8], from: usize) -> Option<usize> {
     memmem::find(text.get(from..)?, wanted).map(|at| from + at)
 }
 
-/// The parts of a text between separators, at most so many: `strings.SplitN`. An empty separator splits it into runes.
-pub(super) fn split(text: &[u8], separator: &[u8], parts_max: Option<usize>) -> Vec<Str> {
+/// The parts of a text between separators, at most so many: `strings.SplitN`. An empty separator splits it into runes. Each
+/// part takes a step before it is made.
+pub(super) fn split(
+    text: &[u8],
+    separator: &[u8],
+    parts_max: Option<usize>,
+    scope: &Scope<'_>,
+) -> Result<Vec<Str>, Fault> {
     let mut parts = Vec::new();
     let mut from = 0;
     let is_last = |parts: &Vec<Str>| parts_max.is_some_and(|max| parts.len() + 1 >= max);
@@ -160,21 +151,23 @@ pub(super) fn split(text: &[u8], separator: &[u8], parts_max: Option<usize>) -> 
             if is_last(&parts) {
                 break;
             }
+            scope.spend(1)?;
             parts.push(text.get(at..at + width).unwrap_or_default().into());
             from = at + width;
         }
         if from < text.len() {
             parts.push(text.get(from..).unwrap_or_default().into());
         }
-        return parts;
+        return Ok(parts);
     }
     let mut found_all = memmem::find_iter(text, separator);
     while !is_last(&parts)
         && let Some(found) = found_all.next()
     {
+        scope.spend(1)?;
         parts.push(text.get(from..found).unwrap_or_default().into());
         from = found + separator.len();
     }
     parts.push(text.get(from..).unwrap_or_default().into());
-    parts
+    Ok(parts)
 }

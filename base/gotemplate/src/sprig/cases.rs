@@ -1,6 +1,6 @@
 //! Words joined by capitals, underscores or dashes, as huandu/xstrings 1.5 takes strings apart into words.
 
-use super::args::{check_length, text};
+use super::args::text;
 use super::words::{lower, upper};
 use crate::text::{RUNE_ERROR, decode_rune, is_letter, is_number, is_punctuation, is_upper, push_rune};
 use crate::value::function::Function;
@@ -9,7 +9,7 @@ use crate::value::{Type, Value};
 pub(super) fn functions() -> Vec<Function> {
     let joined = |name: &str, connector: char| {
         Function::new(name, [Type::Str], move |scope, args| {
-            check_length(text(args, 0).len().saturating_mul(3), scope)?;
+            scope.check_length(text(args, 0).len().saturating_mul(3))?;
             Ok(Value::string(lower_words(text(args, 0), connector)))
         })
     };
@@ -17,7 +17,7 @@ pub(super) fn functions() -> Vec<Function> {
         joined("snakecase", '_'),
         joined("kebabcase", '-'),
         Function::new("camelcase", [Type::Str], |scope, args| {
-            check_length(text(args, 0).len().saturating_mul(3), scope)?;
+            scope.check_length(text(args, 0).len().saturating_mul(3))?;
             Ok(Value::string(pascal(text(args, 0))))
         }),
     ]

@@ -17,12 +17,12 @@ pub(super) fn functions() -> Vec<Function> {
         Function::new("get", [map_any(), Text], |_, args| {
             Ok(map(args, 0).get(text(args, 1)).unwrap_or_else(|| Value::from("")))
         }),
-        Function::new("set", [map_any(), Text, Any], |_, args| {
+        Function::new("set", [map_any(), Text, Any], |scope, args| {
             let map = map(args, 0);
             if map.is_nil() {
                 return Err(Fault::from(NIL_MAP));
             }
-            map.set(text(args, 1).into(), at(args, 2).clone());
+            scope.shared.change(&map, text(args, 1).into(), at(args, 2).clone());
             Ok(Value::Map(map))
         }),
         Function::new("unset", [map_any(), Text], |_, args| {

@@ -2,7 +2,7 @@
 
 use ring::digest::{Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA512, digest};
 
-use super::args::{check_length, text};
+use super::args::text;
 use crate::value::function::Function;
 use crate::value::{Type, Value};
 
@@ -26,7 +26,7 @@ pub(super) fn functions() -> Vec<Function> {
     };
     vec![
         Function::new("b64enc", [Type::Str], |scope, args| {
-            check_length(text(args, 0).len() / 3 * 4, scope)?;
+            scope.check_length(text(args, 0).len() / 3 * 4)?;
             Ok(Value::string(encode(text(args, 0))))
         }),
         Function::new("b64dec", [Type::Str], |_, args| {
@@ -37,7 +37,7 @@ pub(super) fn functions() -> Vec<Function> {
             })
         }),
         Function::new("b32enc", [Type::Str], |scope, args| {
-            check_length(text(args, 0).len() / 5 * 8, scope)?;
+            scope.check_length(text(args, 0).len() / 5 * 8)?;
             Ok(Value::string(encode32(text(args, 0))))
         }),
         Function::new("b32dec", [Type::Str], |_, args| {

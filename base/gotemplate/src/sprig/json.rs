@@ -2,7 +2,7 @@
 
 use base_yaml::go::Moment;
 
-use super::args::{Answer, at, check_length, non_finite};
+use super::args::{Answer, at, non_finite};
 use super::dates::time_of;
 use super::encoding::encode;
 use crate::environment::error::{Fault, LimitError, PrintError};
@@ -76,7 +76,7 @@ impl Writer<'_> {
         if depth > DEPTH_MAX {
             return Err(Fault::Limit(LimitError::Value(PrintError::TooDeep)));
         }
-        check_length(self.out.len(), self.scope)?;
+        self.scope.check_length(self.out.len())?;
         match value {
             Value::Absent | Value::Nil => self.word("null"),
             Value::Bool(value) => self.word(if *value { "true" } else { "false" }),

@@ -61,7 +61,7 @@ fn merge(into: &Map, from: &Map, overwrites: bool, scope: &Scope<'_>) -> Result<
                 {
                     open.push((before_map.clone(), value_map.clone(), depth + 1));
                 }
-                _ if overwrites || is_empty => into.set(key, value),
+                _ if overwrites || is_empty => scope.shared.change(&into, key, value),
                 _ => {}
             }
         }

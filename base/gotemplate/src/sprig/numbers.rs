@@ -1,6 +1,6 @@
 //! Integers, and floating point numbers as far as they need no decimal fractions. Whatever is no number counts as 0.
 
-use super::args::{Answer, at, check_length, int, text};
+use super::args::{Answer, at, int, text};
 use super::dates::number_of;
 use crate::environment::error::Fault;
 use crate::print::sprint;
@@ -167,11 +167,9 @@ fn until_step(start: i64, stop: i64, step: i64, scope: &Scope<'_>) -> Result<Vec
         return Ok(Vec::new());
     }
     let count = start.abs_diff(stop).div_ceil(step.unsigned_abs());
-    check_length(
-        usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(ITEM_BYTES),
-        scope,
-    )?;
-    scope.spend(usize::try_from(count).unwrap_or(usize::MAX))?;
+    let steps = usize::try_from(count).unwrap_or(usize::MAX);
+    scope.check_length(steps.saturating_mul(ITEM_BYTES))?;
+    scope.spend(steps)?;
     let mut numbers = Vec::new();
     let mut next = start;
     for _ in 0..count {

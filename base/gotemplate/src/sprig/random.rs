@@ -2,7 +2,7 @@
 
 use base_clock::Entropy;
 
-use super::args::{Answer, check_length, int, text};
+use super::args::{Answer, int, text};
 use super::encoding::encode;
 use crate::environment::error::Fault;
 use crate::environment::host::Host;
@@ -19,7 +19,7 @@ pub(super) fn functions() -> Vec<Function> {
         Function::new(name, [INT], move |scope, args| {
             // An invalid length makes no text, as in Sprig.
             let length = usize::try_from(int(args, 0)).unwrap_or(0);
-            check_length(length, scope)?;
+            scope.check_length(length)?;
             // Each letter is one draw.
             scope.spend(length)?;
             let entropy = entropy(scope)?;
@@ -34,7 +34,7 @@ pub(super) fn functions() -> Vec<Function> {
         of("randAscii", (b' '..=b'~').collect()),
         Function::new("randBytes", [INT], |scope, args| {
             let length = usize::try_from(int(args, 0)).map_err(|_| "runtime error: makeslice: len out of range")?;
-            check_length(length.saturating_mul(2), scope)?;
+            scope.check_length(length.saturating_mul(2))?;
             let mut bytes = vec![0; length];
             entropy(scope)?.fill(&mut bytes);
             Ok(Value::string(encode(&bytes)))
@@ -73,7 +73,7 @@ fn shuffle(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
     if text.is_empty() {
         return Ok(Value::string(""));
     }
-    check_length(text.len().saturating_mul(3), scope)?;
+    scope.check_length(text.len().saturating_mul(3))?;
     scope.spend(text.len())?;
     let entropy = entropy(scope)?;
     let mut letters: Vec<char> = runes(text).map(|(_, rune, _)| rune).collect();

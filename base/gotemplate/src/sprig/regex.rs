@@ -3,13 +3,17 @@
 //! byte, as in Go.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use base_go::regex::{ReadError, read};
 use regex::bytes::{CaptureLocations, Regex, RegexBuilder};
+use regex_automata::hybrid::dfa::{Cache, DFA};
+use regex_automata::nfa::thompson::{self, WhichCaptures};
+use regex_automata::{Input, util::syntax};
 
-use super::args::{Answer, check_length, int, string_list, text};
+use super::args::{Answer, int, string_list, text};
 use crate::environment::error::{Fault, LimitError};
 use crate::text::quote::{can_backquote, quoted};
 use crate::text::{Str, push_rune, runes};
@@ -24,15 +28,40 @@ const CACHED_MAX: usize = 16;
 const WORK_MAX: usize = 1 << 28;
 /// So much of it counts as one step: the most is four million steps.
 const WORK_PER_STEP: usize = 64;
+/// A search that takes no more steps if it scans all that is left counts as so many: for names and the like, following it would
+/// take longer than the search.
+const UNFOLLOWED_STEPS_MAX: usize = 16;
 /// Steps to compile an instruction, unless the expression is cached.
 const COMPILE_STEPS: usize = 256;
 
 /// An expression that can be searched for.
 struct Program {
     regex: Regex,
+    /// What the crate compiles
+    text: String,
+    /// Follows a search byte by byte, to find where it ends; made when it is needed first, none if that fails
+    follower: OnceLock<Option<DFA>>,
     names: Vec<Option<Vec<u8>>>,
     size: usize,
     is_empty: bool,
+}
+
+impl Program {
+    fn follower(&self) -> Option<&DFA> {
+        let make = || {
+            let thompson = thompson::Config::new()
+                .utf8(false)
+                .nfa_size_limit(Some(COMPILED_BYTES_MAX))
+                .which_captures(WhichCaptures::None);
+            DFA::builder()
+                .configure(DFA::config().skip_cache_capacity_check(true))
+                .syntax(syntax::Config::new().utf8(false))
+                .thompson(thompson)
+                .build(&self.text)
+                .ok()
+        };
+        self.follower.get_or_init(make).as_ref()
+    }
 }
 
 type Cached = Arc<Mutex<HashMap<Str, Arc<Program>>>>;
@@ -43,11 +72,11 @@ pub(super) fn functions() -> Vec<Function> {
     const INT: Type = Type::INT;
     let cached = Cached::default();
     let pairs: [(&str, &str, Vec<Type>, Work); 6] = [
-        ("regexMatch", "mustRegexMatch", vec![Str, Str], |search, _, _| {
-            Ok(Value::Bool(search.find(0).is_some()))
+        ("regexMatch", "mustRegexMatch", vec![Str, Str], |search, scope, _| {
+            Ok(Value::Bool(search.find(0, scope)?.is_some()))
         }),
-        ("regexFind", "mustRegexFind", vec![Str, Str], |search, _, _| {
-            let found = search.find(0).map(|(from, to)| search.slice(from, to));
+        ("regexFind", "mustRegexFind", vec![Str, Str], |search, scope, _| {
+            let found = search.find(0, scope)?.map(|(from, to)| search.slice(from, to));
             Ok(Value::string(found.unwrap_or_default()))
         }),
         ("regexFindAll", "mustRegexFindAll", vec![Str, Str, INT], find_all),
@@ -70,7 +99,7 @@ pub(super) fn functions() -> Vec<Function> {
         ),
     ];
     let mut functions = vec![Function::new("regexQuoteMeta", [Str], |scope, args| {
-        check_length(text(args, 0).len().saturating_mul(2), scope)?;
+        scope.check_length(text(args, 0).len().saturating_mul(2))?;
         Ok(Value::string(quote_meta(text(args, 0))))
     })];
     for (name, must, params, work) in pairs {
@@ -115,6 +144,8 @@ fn program(cached: &Cached, pattern: &[u8], scope: &Scope<'_>) -> Result<Arc<Pro
     let program = Arc::new(Program {
         // Only the size can be refused here.
         regex: built.map_err(|_| limit)?,
+        text: read.text,
+        follower: OnceLock::new(),
         names: read.names,
         size: read.size,
         is_empty: pattern.is_empty(),
@@ -135,6 +166,8 @@ struct Search<'s> {
     shown: Cow<'s, [u8]>,
     /// Where each byte of `shown` comes from, if that is not the text itself
     places: Vec<usize>,
+    /// What [`Program::follower`] remembers of this text
+    followed: RefCell<Option<Cache>>,
 }
 
 impl<'s> Search<'s> {
@@ -158,7 +191,43 @@ impl<'s> Search<'s> {
             text,
             shown,
             places,
+            followed: RefCell::default(),
         })
+    }
+
+    /// Counts a search as steps, unless it begins at 0: [`Self::new`] has counted the whole text once. A search may scan far
+    /// beyond what it finds: `a.*b|a` looks for a `b` behind each `a`.
+    fn count(&self, from: usize, scope: &Scope<'_>) -> Result<(), Fault> {
+        if from == 0 {
+            return Ok(());
+        }
+        let steps = |bytes: usize| 1 + bytes.saturating_mul(self.program.size) / WORK_PER_STEP;
+        let rest = self.shown.len() - from;
+        let scanned = match steps(rest) {
+            0..=UNFOLLOWED_STEPS_MAX => rest,
+            _ => self.scanned(from).unwrap_or(rest),
+        };
+        scope.spend(steps(scanned))
+    }
+
+    /// How many bytes a search scans, if that can be known.
+    fn scanned(&self, from: usize) -> Option<usize> {
+        let follower = self.program.follower()?;
+        let mut cache = self.followed.borrow_mut();
+        let cache = cache.get_or_insert_with(|| follower.create_cache());
+        let bytes = self.shown.get(from..)?;
+        let input = Input::new(&*self.shown).range(from..);
+        let mut state = follower.start_state_forward(cache, &input).ok()?;
+        for (before, byte) in bytes.iter().enumerate() {
+            state = follower.next_state(cache, state, *byte).ok()?;
+            if state.is_quit() {
+                return None;
+            }
+            if state.is_dead() {
+                return Some(before + 1);
+            }
+        }
+        Some(bytes.len())
     }
 
     /// A part of the text, by places in `shown`.
@@ -185,24 +254,27 @@ impl<'s> Search<'s> {
     }
 
     /// The first match from some place on.
-    fn find(&self, mut from: usize) -> Option<(usize, usize)> {
+    fn find(&self, mut from: usize, scope: &Scope<'_>) -> Result<Option<(usize, usize)>, Fault> {
         loop {
-            let found = self.program.regex.find_at(&self.shown, from)?;
+            self.count(from, scope)?;
+            let Some(found) = self.program.regex.find_at(&self.shown, from) else {
+                return Ok(None);
+            };
             // `\B` matches between the bytes of a rune, too, which Go does not.
             if self.is_boundary(found.start()) {
-                return Some((found.start(), found.end()));
+                return Ok(Some((found.start(), found.end())));
             }
             from = self.behind(found.start());
         }
     }
 
     /// The first matches, none of them empty where the one before has ended: `allMatches`.
-    fn all(&self, count_max: Option<usize>) -> Vec<(usize, usize)> {
+    fn all(&self, count_max: Option<usize>, scope: &Scope<'_>) -> Result<Vec<(usize, usize)>, Fault> {
         let mut matches = Vec::new();
         let (mut at, mut last_end) = (0, None);
         while at <= self.shown.len()
             && count_max.is_none_or(|max| matches.len() < max)
-            && let Some((from, to)) = self.find(at)
+            && let Some((from, to)) = self.find(at, scope)?
         {
             let is_empty = to == at;
             at = if is_empty { self.behind(at) } else { to };
@@ -211,7 +283,7 @@ impl<'s> Search<'s> {
             }
             last_end = Some(to);
         }
-        matches
+        Ok(matches)
     }
 
     /// `replaceAll`
@@ -220,19 +292,19 @@ impl<'s> Search<'s> {
         let mut locations = self.program.regex.capture_locations();
         let (mut last_end, mut at) = (0, 0);
         while at <= self.shown.len()
-            && let Some((from, to)) = self.find(at)
+            && let Some((from, to)) = self.find(at, scope)?
         {
             self.program.regex.captures_read_at(&mut locations, &self.shown, from);
             out.extend_from_slice(self.slice(last_end, from));
             if to > last_end || from == 0 {
                 write(&mut out, &locations);
             }
-            check_length(out.len(), scope)?;
+            scope.check_length(out.len())?;
             last_end = to;
             at = to.max(self.behind(at));
         }
         out.extend_from_slice(self.slice(last_end, self.shown.len()));
-        check_length(out.len(), scope)?;
+        scope.check_length(out.len())?;
         Ok(Value::string(out))
     }
 
@@ -300,8 +372,8 @@ fn count(args: &[Value]) -> Option<usize> {
     usize::try_from(int(args, 2)).ok()
 }
 
-fn find_all(search: &Search<'_>, _: &Scope<'_>, args: &[Value]) -> Answer {
-    let matches = search.all(count(args));
+fn find_all(search: &Search<'_>, scope: &Scope<'_>, args: &[Value]) -> Answer {
+    let matches = search.all(count(args), scope)?;
     if matches.is_empty() {
         return Ok(Value::List(List::nil(Type::Str)));
     }
@@ -309,7 +381,7 @@ fn find_all(search: &Search<'_>, _: &Scope<'_>, args: &[Value]) -> Answer {
     Ok(string_list(found.collect()))
 }
 
-fn split(search: &Search<'_>, _: &Scope<'_>, args: &[Value]) -> Answer {
+fn split(search: &Search<'_>, scope: &Scope<'_>, args: &[Value]) -> Answer {
     let parts_max = count(args);
     if parts_max == Some(0) {
         return Ok(Value::List(List::nil(Type::Str)));
@@ -319,7 +391,7 @@ fn split(search: &Search<'_>, _: &Scope<'_>, args: &[Value]) -> Answer {
     }
     let mut parts: Vec<Str> = Vec::new();
     let (mut begin, mut end) = (0, 0);
-    for (from, to) in search.all(parts_max) {
+    for (from, to) in search.all(parts_max, scope)? {
         if parts_max.is_some_and(|max| parts.len() + 1 >= max) {
             break;
         }

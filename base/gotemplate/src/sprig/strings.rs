@@ -1,6 +1,6 @@
 //! Strings as bytes: cutting, joining, finding, quoting.
 
-use super::args::{Answer, at, check_length, find, int, printed, split, string_list, string_of, text};
+use super::args::{Answer, at, find, int, printed, split, string_list, string_of, text};
 use std::collections::HashSet;
 
 use memchr::{memchr_iter, memmem};
@@ -13,6 +13,8 @@ use crate::value::{Map, Type, Value};
 
 /// What is abbreviated at both ends has at least so many bytes.
 const BOTH_WIDTH_MIN: i64 = 7;
+/// Steps of a part in a dictionary beside that of the part itself: with its key it takes some 150 bytes.
+const ENTRY_STEPS: usize = 4;
 const NEGATIVE_REPEAT: &str = "strings: negative Repeat count";
 
 pub(super) fn functions() -> Vec<Function> {
@@ -62,7 +64,7 @@ fn cuts() -> Vec<Function> {
         }),
         Function::new("repeat", [INT, Str], |scope, args| {
             let count = usize::try_from(int(args, 0)).map_err(|_| Fault::from(NEGATIVE_REPEAT))?;
-            check_length(text(args, 1).len().saturating_mul(count), scope)?;
+            scope.check_length(text(args, 1).len().saturating_mul(count))?;
             Ok(Value::string(text(args, 1).repeat(count)))
         }),
         Function::new("replace", [Str, Str, Str], |scope, args| {
@@ -94,14 +96,14 @@ fn parts() -> Vec<Function> {
         Function::new("plural", [Str, Str, INT], |_, args| {
             Ok(at(args, if int(args, 2) == 1 { 0 } else { 1 }).clone())
         }),
-        Function::new("splitList", [Str, Str], |_, args| {
-            Ok(string_list(split(text(args, 1), text(args, 0), None)))
+        Function::new("splitList", [Str, Str], |scope, args| {
+            Ok(string_list(split(text(args, 1), text(args, 0), None, scope)?))
         }),
-        Function::new("split", [Str, Str], |_, args| {
-            Ok(numbered(text(args, 1), text(args, 0), -1))
+        Function::new("split", [Str, Str], |scope, args| {
+            numbered(text(args, 1), text(args, 0), -1, scope)
         }),
-        Function::new("splitn", [Str, INT, Str], |_, args| {
-            Ok(numbered(text(args, 2), text(args, 0), int(args, 1)))
+        Function::new("splitn", [Str, INT, Str], |scope, args| {
+            numbered(text(args, 2), text(args, 0), int(args, 1), scope)
         }),
     ]
 }
@@ -114,23 +116,24 @@ fn each(scope: &mut Scope<'_>, args: &[Value], shown: impl Fn(&Value, &Scope<'_>
             out.push(b' ');
         }
         out.extend(shown(value, scope)?);
-        check_length(out.len(), scope)?;
+        scope.check_length(out.len())?;
     }
     Ok(Value::string(out))
 }
 
 /// The parts by `_0`, `_1` and so on.
-fn numbered(text: &[u8], separator: &[u8], parts_max: i64) -> Value {
+fn numbered(text: &[u8], separator: &[u8], parts_max: i64, scope: &Scope<'_>) -> Answer {
     let parts = match usize::try_from(parts_max) {
         Ok(0) => Vec::new(),
-        Ok(max) => split(text, separator, Some(max)),
-        Err(_) => split(text, separator, None),
+        Ok(max) => split(text, separator, Some(max), scope)?,
+        Err(_) => split(text, separator, None, scope)?,
     };
+    scope.spend(parts.len().saturating_mul(ENTRY_STEPS))?;
     let parts = parts.into_iter().enumerate();
-    Value::Map(Map::new(
+    Ok(Value::Map(Map::new(
         Type::Str,
         parts.map(|(place, part)| (format!("_{place}"), Value::Str(part))),
-    ))
+    )))
 }
 
 fn trim(text: &[u8], is_cut: impl Fn(char) -> bool) -> &[u8] {
@@ -236,7 +239,7 @@ fn replace(text: &[u8], old: &[u8], new: &[u8], scope: &Scope<'_>) -> Answer {
         for (at, _, width) in runes(text) {
             out.extend_from_slice(new);
             out.extend_from_slice(text.get(at..at + width).unwrap_or_default());
-            check_length(out.len(), scope)?;
+            scope.check_length(out.len())?;
         }
         out.extend_from_slice(new);
         return Ok(Value::string(out));
@@ -245,7 +248,7 @@ fn replace(text: &[u8], old: &[u8], new: &[u8], scope: &Scope<'_>) -> Answer {
         out.extend_from_slice(text.get(from..found).unwrap_or_default());
         out.extend_from_slice(new);
         from = found + old.len();
-        check_length(out.len(), scope)?;
+        scope.check_length(out.len())?;
     }
     out.extend_from_slice(text.get(from..).unwrap_or_default());
     Ok(Value::string(out))
@@ -254,7 +257,7 @@ fn replace(text: &[u8], old: &[u8], new: &[u8], scope: &Scope<'_>) -> Answer {
 fn indent(first: &str, spaces: i64, text: &[u8], scope: &Scope<'_>) -> Answer {
     let spaces = usize::try_from(spaces).map_err(|_| Fault::from(NEGATIVE_REPEAT))?;
     let lines = memchr_iter(b'\n', text).count() + 1;
-    check_length(lines.saturating_mul(spaces).saturating_add(text.len()), scope)?;
+    scope.check_length(lines.saturating_mul(spaces).saturating_add(text.len()))?;
     let pad = vec![b' '; spaces];
     let mut out = Vec::with_capacity(first.len() + text.len() + lines * spaces);
     out.extend_from_slice(first.as_bytes());

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::args::{Answer, check_length, find, kind, map, text};
+use super::args::{Answer, find, kind, map, text};
 use crate::environment::error::Fault;
 use crate::text::quote::quoted;
 use crate::text::{Str, runes};
@@ -362,7 +362,7 @@ fn join(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
         match parts.get(key.as_bytes()) {
             None => Ok("".into()),
             Some(Value::Str(text)) => {
-                check_length(text.len().saturating_mul(ESCAPED_FACTOR), scope)?;
+                scope.check_length(text.len().saturating_mul(ESCAPED_FACTOR))?;
                 Ok(text)
             }
             Some(value) if value.is_nil() => Err(Fault::from(super::args::NIL_POINTER)),

@@ -1,6 +1,6 @@
 //! Letters and words: cases, initials, wrapping. Some functions take each byte for a letter, as goutils does.
 
-use super::args::{check_length, find, int, text};
+use super::args::{find, int, text};
 use crate::text::{is_letter_or_digit, is_lower, is_upper, push_rune, runes};
 use crate::value::function::Function;
 use crate::value::{Type, Value};
@@ -25,12 +25,12 @@ pub(super) fn functions() -> Vec<Function> {
         mapped("initials", initials),
         mapped("nospace", no_space),
         Function::new("wrap", [Type::INT, Str], |scope, args| {
-            check_length(text(args, 1).len().saturating_mul(2), scope)?;
+            scope.check_length(text(args, 1).len().saturating_mul(2))?;
             Ok(Value::string(wrap(text(args, 1), int(args, 0), b"", false)))
         }),
         Function::new("wrapWith", [Type::INT, Str, Str], |scope, args| {
             let added = text(args, 2).len().saturating_mul(text(args, 1).len() + 1);
-            check_length(added.saturating_add(text(args, 2).len()), scope)?;
+            scope.check_length(added.saturating_add(text(args, 2).len()))?;
             Ok(Value::string(wrap(text(args, 2), int(args, 0), text(args, 1), true)))
         }),
     ]

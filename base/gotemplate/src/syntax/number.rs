@@ -153,7 +153,9 @@ pub(crate) fn signed(text: &str) -> Option<i64> {
 pub(crate) fn any_float(text: &str) -> Option<f64> {
     let word = text.strip_prefix(['+', '-']).unwrap_or(text).to_ascii_lowercase();
     match word.as_str() {
-        "inf" | "infinity" | "nan" => text.parse().ok(),
+        "inf" | "infinity" => text.parse().ok(),
+        // Go takes no sign before it.
+        "nan" => (word.len() == text.len()).then_some(f64::NAN),
         _ => float(text),
     }
 }

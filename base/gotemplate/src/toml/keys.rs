@@ -56,11 +56,7 @@ impl Reader<'_> {
             '"' | '\'' => {
                 self.lexer.next()?;
                 let raw = self.lexer.line_string(mark)?;
-                let line = raw.line;
-                if is_first {
-                    self.key_line = line;
-                }
-                (self.unescaped(&raw, raw.text)?, line)
+                (self.unescaped(&raw, raw.text)?, raw.line)
             }
             _ => (self.lexer.bare()?.into(), self.lexer.line),
         };

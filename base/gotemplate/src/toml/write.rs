@@ -6,7 +6,7 @@ use crate::print::plain_float;
 use crate::sprig::dates::{self, DURATION, Form};
 use crate::text::Str;
 use crate::value::function::Scope;
-use crate::value::{List, Object, UintKind, Value};
+use crate::value::{List, Object, Value};
 
 /// The indentation of a table for each part of its key but the first.
 const INDENT: &[u8] = b"  ";
@@ -68,30 +68,6 @@ fn plain(value: &Value) -> Value {
     }
 }
 
-fn is_nil(value: &Value) -> bool {
-    match value {
-        Value::Absent | Value::Nil => true,
-        Value::List(list) => list.is_nil(),
-        Value::Map(map) => map.is_nil(),
-        _ => false,
-    }
-}
-
-fn items(value: &Value) -> Option<Vec<Value>> {
-    match value {
-        Value::List(list) => Some(list.items().to_vec()),
-        Value::Bytes(bytes) => {
-            let bytes = bytes.iter();
-            Some(
-                bytes
-                    .map(|byte| Value::Uint(UintKind::Uint8, u64::from(*byte)))
-                    .collect(),
-            )
-        }
-        _ => None,
-    }
-}
-
 /// A struct's fields or a map's entries, in their order.
 fn entries(value: &Value) -> Vec<(Str, Value)> {
     match value {
@@ -120,7 +96,7 @@ impl Writer<'_> {
     fn kind(&self, value: &Value, depth: usize) -> Step<Kind> {
         self.check(depth)?;
         let value = plain(value);
-        if is_nil(&value) {
+        if value.is_go_nil() {
             return Ok(Kind::None);
         }
         Ok(match &value {
@@ -149,7 +125,7 @@ impl Writer<'_> {
         self.check(0)?;
         // The element is written from the value itself: a length of time is a text there.
         let bottom = plain(value);
-        if is_nil(&bottom) {
+        if bottom.is_go_nil() {
             return Ok(());
         }
         match &bottom {
@@ -182,9 +158,9 @@ impl Writer<'_> {
         if self.key.is_empty() {
             return Err(Fault::from(NO_KEY));
         }
-        for item in items(list).unwrap_or_default() {
+        for item in list.items().unwrap_or_default() {
             let item = plain(&item);
-            if is_nil(&item) {
+            if item.is_go_nil() {
                 continue;
             }
             self.line();
@@ -233,7 +209,7 @@ impl Writer<'_> {
         for (entries, is_followed) in [(direct, has_sub), (sub, false)] {
             let last = entries.len();
             for (at, (place, key, value)) in entries.into_iter().enumerate() {
-                if is_nil(&plain(&value)) {
+                if plain(&value).is_go_nil() {
                     continue;
                 }
                 if !is_inline {
@@ -297,7 +273,7 @@ impl Writer<'_> {
             Value::Float(number) => self.float(*number),
             Value::List(_) | Value::Bytes(_) => {
                 self.out.push(b'[');
-                for (at, item) in items(&value).unwrap_or_default().iter().enumerate() {
+                for (at, item) in value.items().unwrap_or_default().iter().enumerate() {
                     if at > 0 {
                         self.out.extend_from_slice(b", ");
                     }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::mem;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use super::function::Function;
 use super::{Type, Value};
@@ -103,6 +103,22 @@ struct MapBody {
     entries: RwLock<Entries>,
 }
 
+/// A map that is not retained.
+#[derive(Debug)]
+pub(crate) struct WeakMap(Weak<MapBody>);
+
+impl WeakMap {
+    /// The map, unless it is gone.
+    pub(crate) fn upgrade(&self) -> Option<Map> {
+        self.0.upgrade().map(|body| Map(body, None))
+    }
+
+    /// Whether it is that map.
+    pub(crate) fn is(&self, map: &Map) -> bool {
+        self.0.as_ptr() == Arc::as_ptr(&map.0)
+    }
+}
+
 type Entries = BTreeMap<Str, Value>;
 
 impl Map {
@@ -188,10 +204,14 @@ impl Map {
         drop(before);
     }
 
-    /// Empties the map and all maps in it. To be called on a map that templates have had and no caller needs any more: one
+    pub(crate) fn downgrade(&self) -> WeakMap {
+        WeakMap(Arc::downgrade(&self.0))
+    }
+
+    /// Empties maps and all maps in them. To be called on maps that templates have had and no caller needs any more: one
     /// that was put into itself would never be freed.
-    pub fn dismantle(&self) {
-        let mut open = vec![Value::Map(self.clone())];
+    pub(crate) fn dismantle(maps: impl IntoIterator<Item = Self>) {
+        let mut open: Vec<Value> = maps.into_iter().map(Value::Map).collect();
         // A list may be in many places and stays as it is, so that it is visited once.
         let mut lists = Vec::new();
         let mut seen = HashSet::new();
@@ -300,7 +320,7 @@ mod tests {
         let inner = Map::new::<&str>(Type::Any, []);
         map.set("list".into(), Value::list(vec![Value::Map(inner.clone())]));
         inner.set("map".into(), Value::Map(map.clone()));
-        map.dismantle();
+        Map::dismantle([map.clone()]);
         assert!(map.is_empty() && inner.is_empty());
     }
 

@@ -1,17 +1,19 @@
-//! Functions that templates call: their names, the types of their parameters and what they do.
+//! Functions that templates call: their names, the types of their parameters and what they do; and what executions share.
 
 use std::any::Any;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use super::collections::{Map, WeakMap};
 use super::template::{Set, Template};
 use super::{Type, Value};
 use crate::environment::error::{Fault, LimitError, PrintError};
 use crate::environment::host::Place;
 use crate::environment::limits::{BYTES_PER_STEP, FRAMES_PER_STEP, Limits};
 use crate::syntax::NodeId;
+use crate::text::Str;
 
 /// A function with its signature, against which calls are checked when they are executed, as in Go.
 pub struct Function {
@@ -53,7 +55,7 @@ pub struct Scope<'a> {
     pub(crate) executed: &'a dyn Executed,
     /// Where the function is called
     pub(crate) node: Option<NodeId>,
-    pub(crate) steps: &'a Cell<u64>,
+    pub(crate) shared: &'a Shared,
 }
 
 /// The templates that are being executed.
@@ -91,11 +93,7 @@ impl<'a> Scope<'a> {
     /// # Errors
     /// Fewer steps are left.
     pub fn spend(&self, steps: usize) -> Result<(), Fault> {
-        let all = self
-            .steps
-            .get()
-            .saturating_add(u64::try_from(steps).unwrap_or(u64::MAX));
-        self.steps.set(all);
+        let all = self.shared.add_steps(u64::try_from(steps).unwrap_or(u64::MAX));
         let steps_max = self.limits.steps_max;
         if all > steps_max {
             return Err(Fault::Limit(LimitError::Steps(steps_max)));
@@ -121,6 +119,49 @@ impl<'a> Scope<'a> {
             return Err(PrintError::TooLong { bytes_max }.into());
         }
         Ok(())
+    }
+}
+
+/// The steps and the changed maps of executions that share their values. When it is dropped, it empties the maps into which
+/// templates have put lists or maps: one that holds itself would never be freed.
+#[derive(Debug, Default)]
+pub struct Shared {
+    steps: Cell<u64>,
+    changed: RefCell<Vec<WeakMap>>,
+}
+
+impl Shared {
+    /// The steps so far, those of functions included.
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps.get()
+    }
+
+    pub(crate) fn set_steps(&self, steps: u64) {
+        self.steps.set(steps);
+    }
+
+    /// Counts more steps. Returns how many there are now.
+    pub(crate) fn add_steps(&self, more: u64) -> u64 {
+        let all = self.steps.get().saturating_add(more);
+        self.steps.set(all);
+        all
+    }
+
+    /// Puts a value into a map that templates may already have put elsewhere.
+    pub(crate) fn change(&self, map: &Map, key: Str, value: Value) {
+        if matches!(value, Value::List(_) | Value::Map(_)) {
+            let mut changed = self.changed.borrow_mut();
+            if changed.last().is_none_or(|last| !last.is(map)) {
+                changed.push(map.downgrade());
+            }
+        }
+        map.set(key, value);
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        Map::dismantle(self.changed.get_mut().iter().filter_map(WeakMap::upgrade));
     }
 }
 

@@ -107,6 +107,27 @@ impl Value {
         matches!(self, Self::Absent | Self::Nil)
     }
 
+    /// Whether it is nil by Go's `==`: nothing, or a slice or map that is nil.
+    pub(crate) fn is_go_nil(&self) -> bool {
+        match self {
+            Self::List(list) => list.is_nil(),
+            Self::Map(map) => map.is_nil(),
+            value => value.is_nil(),
+        }
+    }
+
+    /// What it holds if it is a slice.
+    pub(crate) fn items(&self) -> Option<Vec<Self>> {
+        match self {
+            Self::List(list) => Some(list.items().to_vec()),
+            Self::Bytes(bytes) => {
+                let bytes = bytes.iter().map(|byte| u64::from(*byte));
+                Some(bytes.map(|byte| Self::Uint(UintKind::Uint8, byte)).collect())
+            }
+            _ => None,
+        }
+    }
+
     /// The object that it is, if it is one of that type.
     pub(crate) fn object<T: Object>(&self) -> Option<&T> {
         match self {

@@ -103,7 +103,7 @@ pub(crate) enum Op {
     /// Writes text of the template
     Text(u32, u32),
     /// Pops and writes
-    Print(At),
+    Print,
     /// Pushes a slot
     Load(Slot),
     /// Pushes the first of these slots that is set

@@ -11,9 +11,10 @@ use super::File;
 pub const CHART_BYTES_MAX: u64 = 100 << 20;
 /// ... and of one file in it.
 pub const FILE_BYTES_MAX: u64 = 5 << 20;
-/// Files of a chart, those of the charts in it included. Helm has no limit; the largest known charts have some hundreds.
+/// Files of a chart, those of the charts in it included; folders are not counted. Helm has no limit; the largest known charts
+/// have some hundreds.
 pub const FILES_MAX: usize = 10_000;
-/// What headers and padding may take beside the files.
+/// What headers, padding and folders may take beside the files.
 const OVERHEAD_BYTES_MAX: u64 = 28 << 20;
 
 /// The shortest gzip header.
@@ -47,7 +48,7 @@ pub enum ArchiveError {
     /// Chart.yaml lies beside the chart's folder.
     #[error("chart yaml not in base directory")]
     ChartYamlOutside,
-    /// It holds more than [`CHART_BYTES_MAX`].
+    /// It holds more than [`CHART_BYTES_MAX`], or folders and headers without end.
     #[error("decompressed chart is larger than the maximum size {CHART_BYTES_MAX}")]
     ChartTooLarge,
     /// A file is larger than [`FILE_BYTES_MAX`].
@@ -61,8 +62,11 @@ pub enum ArchiveError {
 /// What an archive may still hold, the archives in it included: Helm's limit is one for each archive, so that archives in
 /// archives would have none together.
 pub(super) struct Budget {
+    /// Of files
     bytes: u64,
     files: usize,
+    /// All that is unpacked, headers included
+    unpacked_bytes: u64,
 }
 
 impl Default for Budget {
@@ -70,6 +74,7 @@ impl Default for Budget {
         Self {
             bytes: CHART_BYTES_MAX,
             files: FILES_MAX,
+            unpacked_bytes: CHART_BYTES_MAX + OVERHEAD_BYTES_MAX,
         }
     }
 }
@@ -91,11 +96,10 @@ pub(super) fn files_within(archive: &[u8], budget: &mut Budget) -> Result<Vec<Fi
             _ => "gzip: invalid header",
         }));
     }
-    let mut tar = tar::Archive::new(unzipped.take(CHART_BYTES_MAX + OVERHEAD_BYTES_MAX));
+    let mut tar = tar::Archive::new(unzipped.take(budget.unpacked_bytes));
     let mut files = Vec::new();
     for entry in tar.entries().map_err(|error| unreadable(&error))? {
         let entry = entry.map_err(|error| unreadable(&error))?;
-        budget.files = budget.files.checked_sub(1).ok_or(ArchiveError::TooManyFiles)?;
         let kind = entry.header().entry_type();
         let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         // Old archives have no type for folders.
@@ -103,6 +107,7 @@ pub(super) fn files_within(archive: &[u8], budget: &mut Budget) -> Result<Vec<Fi
         if kind.is_dir() || is_old_folder || kind.is_pax_global_extensions() {
             continue;
         }
+        budget.files = budget.files.checked_sub(1).ok_or(ArchiveError::TooManyFiles)?;
         let name = inner_path(&path)?;
         let size = entry.size();
         let left = budget.bytes.checked_sub(size).ok_or(ArchiveError::ChartTooLarge)?;
@@ -120,6 +125,10 @@ pub(super) fn files_within(archive: &[u8], budget: &mut Budget) -> Result<Vec<Fi
             name,
             data: without_mark(data).into(),
         });
+    }
+    budget.unpacked_bytes = tar.into_inner().limit();
+    if budget.unpacked_bytes == 0 {
+        return Err(ArchiveError::ChartTooLarge);
     }
     if files.is_empty() {
         return Err(ArchiveError::Empty);

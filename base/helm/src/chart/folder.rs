@@ -1,7 +1,7 @@
 //! The files of a chart's folder, without what `.helmignore` names. Links are followed, as Helm follows them.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::File;
@@ -47,10 +47,9 @@ pub enum FolderError {
 /// # Errors
 /// A folder that Helm refuses, or that holds more than the limits allow.
 pub fn files_of_folder(folder: &Path) -> Result<Vec<File>, FolderError> {
-    let rules = match fs::read(folder.join(ignore::FILE)) {
-        Ok(text) => Rules::read(&String::from_utf8_lossy(&text))?,
-        Err(why) if why.kind() == io::ErrorKind::NotFound => Rules::read("")?,
-        Err(why) => return Err(unreadable(&folder.join(ignore::FILE), why)),
+    let rules = match content(&folder.join(ignore::FILE)) {
+        Err(FolderError::Unreadable { why, .. }) if why.kind() == io::ErrorKind::NotFound => Rules::read("")?,
+        text => Rules::read(&String::from_utf8_lossy(&text?))?,
     };
     let mut walk = Walk {
         rules,
@@ -66,6 +65,23 @@ fn unreadable(path: &Path, why: io::Error) -> FolderError {
         path: path.to_owned(),
         why,
     }
+}
+
+/// What a file holds.
+fn content(path: &Path) -> Result<Vec<u8>, FolderError> {
+    let data = fs::File::open(path).and_then(bounded);
+    data.map_err(|why| unreadable(path, why))?.ok_or_else(|| {
+        let base = path.file_name().unwrap_or_default().to_string_lossy();
+        FolderError::FileTooLarge(base.into_owned())
+    })
+}
+
+/// Reads to the end, unless that is beyond the limit. The size that the system reports decides nothing: a file may grow, and
+/// those of /proc have none.
+fn bounded(file: impl Read) -> io::Result<Option<Vec<u8>>> {
+    let mut data = Vec::new();
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut data)?;
+    Ok((data.len() as u64 <= FILE_BYTES_MAX).then_some(data))
 }
 
 struct Walk {
@@ -98,7 +114,7 @@ impl Walk {
             if metadata.is_dir() {
                 self.folder(&path, &format!("{name}/"), depth + 1)?;
             } else if metadata.is_file() {
-                self.file(&path, name, metadata.len())?;
+                self.file(&path, name)?;
             } else {
                 return Err(FolderError::Irregular(path));
             }
@@ -106,23 +122,31 @@ impl Walk {
         Ok(())
     }
 
-    fn file(&mut self, path: &Path, name: String, size: u64) -> Result<(), FolderError> {
-        if size > FILE_BYTES_MAX {
-            let base = name.rsplit('/').next().unwrap_or_default();
-            return Err(FolderError::FileTooLarge(base.to_owned()));
-        }
-        self.bytes += size;
-        if self.bytes > CHART_BYTES_MAX {
-            return Err(FolderError::ChartTooLarge);
-        }
+    fn file(&mut self, path: &Path, name: String) -> Result<(), FolderError> {
         if self.files.len() >= FILES_MAX {
             return Err(FolderError::TooManyFiles);
         }
-        let data = fs::read(path).map_err(|why| unreadable(path, why))?;
+        let data = content(path)?;
+        self.bytes += data.len() as u64;
+        if self.bytes > CHART_BYTES_MAX {
+            return Err(FolderError::ChartTooLarge);
+        }
         self.files.push(File {
             name,
             data: without_mark(data).into(),
         });
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_end_is_not_read_to_its_end() {
+        assert_eq!(bounded(io::repeat(0)).unwrap(), None);
+        let all = bounded(io::repeat(0).take(FILE_BYTES_MAX)).unwrap();
+        assert_eq!(all.map(|data| data.len() as u64), Some(FILE_BYTES_MAX));
     }
 }

@@ -9,11 +9,14 @@ use flate2::write::GzEncoder;
 
 use super::*;
 
-/// A gzipped tar of entries: their names, the size that is claimed, what they hold.
+/// A gzipped tar of entries: their names, which end with a slash if they are folders, the size that is claimed, what they hold.
 fn archive(entries: impl IntoIterator<Item = (String, u64, Vec<u8>)>) -> Vec<u8> {
     let mut zipped = GzEncoder::new(Vec::new(), Compression::fast());
     for (name, size, data) in entries {
         let mut header = tar::Header::new_gnu();
+        if name.ends_with('/') {
+            header.set_entry_type(tar::EntryType::Directory);
+        }
         header.set_path(name).unwrap();
         header.set_size(size);
         header.set_cksum();
@@ -55,6 +58,24 @@ fn an_archive_that_claims_or_holds_too_much_is_refused() {
 fn an_archive_of_a_hundred_thousand_files_is_refused_after_the_first_ten_thousand() {
     let many = archive((0..100_000).map(|number| file(&format!("a/{number}"), b"")));
     assert!(problem(&many).contains("more than 10000 files"), "{}", problem(&many));
+}
+
+#[test]
+fn folders_in_an_archive_are_no_files_but_have_a_limit() {
+    let with_folders = |count: usize| {
+        let folders = (0..count).map(|number| file(&format!("a/{number}/"), b""));
+        archive(folders.chain([file("a/Chart.yaml", CHART_YAML)]))
+    };
+    assert!(Chart::from_archive(&with_folders(11_000)).is_ok());
+    // 50 MB of headers in each, which are small when they are packed.
+    let inner = with_folders(100_000);
+    let inners = (0..3).map(|number| file(&format!("a/charts/{number}.tgz"), &inner));
+    let outer = archive(inners.chain([file("a/Chart.yaml", CHART_YAML)]));
+    assert!(
+        problem(&outer).contains("larger than the maximum size"),
+        "{}",
+        problem(&outer)
+    );
 }
 
 #[test]
@@ -124,6 +145,18 @@ fn sockets_and_cyclic_links_in_folders_are_refused() {
     std::fs::write(folder.path().join(".helmignore"), "socket\n.helmignore\n").unwrap();
     let chart = Chart::from_folder(folder.path()).unwrap();
     assert_eq!(*chart.files, []);
+}
+
+#[test]
+fn a_large_file_in_a_folder_is_refused_whatever_it_is_for() {
+    for name in ["x", ".helmignore"] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("Chart.yaml"), CHART_YAML).unwrap();
+        std::fs::write(folder.path().join(name), vec![b'#'; FILE_BYTES_MAX as usize + 1]).unwrap();
+        let error = Chart::from_folder(folder.path()).unwrap_err().to_string();
+        let expected = format!("chart file {name:?} is larger than the maximum file size 5242880");
+        assert_eq!(error, expected);
+    }
 }
 
 #[test]

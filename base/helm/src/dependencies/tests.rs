@@ -113,6 +113,14 @@ fn copies_for_aliases_have_a_limit() {
             "{name}: {error}"
         );
     }
+    // The last one has no alias.
+    let wanted = aliases("b", 2, "") + "- {name: b, version: 1.0.0}\n";
+    let error = problem(vec![
+        described("", "a", &wanted),
+        described("charts/b/", "b", ""),
+        file("charts/b/templates/t.yaml", megabyte.repeat(60)),
+    ]);
+    assert!(error.starts_with("chart b: charts under aliases"), "{error}");
 }
 
 #[test]

@@ -13,7 +13,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use base_clock::{Clock, Entropy};
-use base_gotemplate::{Context, Error, Functions, Host, LimitError, Limits, Lookup, MissingKey, Set, without_no_value};
+use base_gotemplate::{
+    Context, Error, Functions, Host, LimitError, Limits, Lookup, MissingKey, Set, Shared, without_no_value,
+};
 use jiff::tz::TimeZone;
 
 use cache::Cache;
@@ -211,7 +213,7 @@ impl Engine {
             zone: Some(self.zone.clone()),
             ..Host::default()
         };
-        let mut steps = 0;
+        let shared = Shared::default();
         let mut texts = BTreeMap::new();
         for template in rendering.templates.iter().filter(|template| !template.is_partial()) {
             let mut context = Context {
@@ -219,9 +221,7 @@ impl Engine {
                 host: &mut host,
             };
             let data = objects.of(template);
-            let made = compiled
-                .set
-                .render_among(&template.name, data, &mut context, &mut steps);
+            let made = compiled.set.render_among(&template.name, data, &mut context, &shared);
             let text = made.map_err(|error| failed(&template.name, error))?;
             limits.output_bytes_max = limits.output_bytes_max.saturating_sub(text.len());
             let text = without_no_value(text);

@@ -21,15 +21,6 @@ static VALUES: Named = Named {
 /// What the templates of each chart see, by the places of their scopes.
 pub(super) struct Objects(Vec<Map>);
 
-impl Drop for Objects {
-    /// Templates may have put a map into itself, which would never be freed.
-    fn drop(&mut self) {
-        for seen in &self.0 {
-            seen.dismantle();
-        }
-    }
-}
-
 impl Objects {
     pub(super) fn new(rendering: &Rendering<'_>, setting: &Setting) -> Self {
         let release = map(setting.release.as_value());
@@ -45,7 +36,11 @@ impl Objects {
         for scope in &rendering.scopes {
             let values = match &scope.inside {
                 None => root.clone(),
-                Some((parent, name)) => table(&scopes[*parent].1, name),
+                // A name with points in it is a path, as in Helm.
+                Some((parent, name)) => {
+                    let found = table_at(&scopes[*parent].1, name);
+                    found.unwrap_or_else(|_| Map::new::<&str>(Type::Any, []))
+                }
             };
             let own_files = shown_files.entry(Arc::as_ptr(scope.files));
             let own_files = own_files.or_insert_with(|| files(scope.files));
@@ -86,15 +81,13 @@ impl Objects {
     }
 }
 
-/// The values of a chart in a chart: an empty table if there is none. A name with points in it is a path.
-fn table(values: &Map, name: &str) -> Map {
-    let found = name
-        .split('.')
+/// The table that lies below others under the names of a path, or the first name under which no table is.
+fn table_at<'p>(values: &Map, path: &'p str) -> Result<Map, &'p str> {
+    path.split('.')
         .try_fold(values.clone(), |table, key| match table.get(key.as_bytes()) {
-            Some(Value::Map(inner)) => Some(inner),
-            _ => None,
-        });
-    found.unwrap_or_else(|| Map::new::<&str>(Type::Any, []))
+            Some(Value::Map(inner)) => Ok(inner),
+            _ => Err(key),
+        })
 }
 
 fn chart(scope: &Scope<'_>) -> Value {
@@ -153,14 +146,10 @@ fn method(of: &Map, name: &str) -> Option<Arc<Function>> {
         }),
         "Table" => Function::new(name, [Type::Str], move |_, args| match args {
             [Value::Str(path)] => {
-                let mut found = of.clone();
-                for key in path.lossy().split('.') {
-                    match found.get(key.as_bytes()) {
-                        Some(Value::Map(inner)) => found = inner,
-                        _ => return Err(Fault::from(format!("{} is not a table", go::quoted(key)))),
-                    }
-                }
-                Ok(Value::Map(found.named(&VALUES)))
+                let path = path.lossy();
+                let found = table_at(&of, &path);
+                let found = found.map_err(|key| Fault::from(format!("{} is not a table", go::quoted(key))));
+                Ok(Value::Map(found?.named(&VALUES)))
             }
             _ => Err(Fault::from("no table is named")),
         }),

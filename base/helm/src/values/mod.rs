@@ -156,6 +156,12 @@ pub fn merge_maps(values: &mut Values, more: Values) {
     }
 }
 
+/// The table that lies below others under the names of a path, if there is one.
+pub(crate) fn table_at<'v>(values: &'v Values, path: &str) -> Option<&'v Values> {
+    path.split('.')
+        .try_fold(values, |table, name| table.get(name)?.as_object())
+}
+
 /// The documents of a text as `YAMLReader` of k8s.io/apimachinery splits them: at lines of `---` with nothing but a comment
 /// behind it.
 fn documents(text: &[u8]) -> Result<Vec<Vec<u8>>, ValuesError> {

@@ -3,7 +3,7 @@
 use aes::Aes256;
 use aes::cipher::{Block, BlockDecrypt, BlockEncrypt, KeyInit};
 
-use crate::sprig::args::{Answer, check_length, text};
+use crate::sprig::args::{Answer, text};
 use crate::sprig::encoding::{decode, encode};
 use crate::sprig::random::entropy;
 use crate::value::function::{Function, Scope};
@@ -48,7 +48,7 @@ fn encrypt(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
     if plain.is_empty() {
         return Ok(Value::string(""));
     }
-    check_length(plain.len().saturating_mul(2), scope)?;
+    scope.check_length(plain.len().saturating_mul(2))?;
     scope.spend(CIPHER_STEPS.saturating_add(plain.len()))?;
     let padding = BLOCK - plain.len() % BLOCK;
     let mut content = plain.to_vec();
