@@ -7,6 +7,7 @@ mod fault;
 mod kind;
 mod object_name;
 mod operation_report;
+mod panic;
 mod raw;
 mod references;
 mod retry;
@@ -30,6 +31,7 @@ pub use fault::{Classified, ErrorCode, Fault, FaultClass, with_hint, without_hin
 pub use kind::{Blank, Kind, go_number, null_if_empty, or_empty};
 pub use object_name::ObjectName;
 pub use operation_report::{OperationReport, Problem, Subject, Wait};
+pub use panic::panic_text;
 pub use raw::RawJson;
 pub use references::{
     CrossVersionObjectReference, LocalObjectReference, NamedResourceReference, ObjectReference, SecretReference,

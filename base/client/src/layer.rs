@@ -180,6 +180,8 @@ pub enum Injected {
     Pass,
     /// It goes through after this long.
     Delay(Duration),
+    /// It goes through at once, and its answer comes this much later.
+    DelayAfter(Duration),
     /// The request is not sent to the server; this status is the answer.
     Answer(u16),
     /// The connection breaks before the server sees the request: it had no effect.
@@ -206,6 +208,11 @@ pub fn inject_faults(client: kube::Client, decide: impl Fn(&Call) -> Injected + 
                 Injected::Delay(delay) => {
                     tokio::time::sleep(delay).await;
                     send(&client, request).await
+                }
+                Injected::DelayAfter(delay) => {
+                    let answer = send(&client, request).await;
+                    tokio::time::sleep(delay).await;
+                    answer
                 }
                 Injected::Answer(code) => Ok(injected_status(code)),
                 Injected::DropBefore => Err(kube::Error::Service(Box::new(Reset))),

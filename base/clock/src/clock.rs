@@ -83,11 +83,6 @@ impl Clock {
     pub fn until(&self, then: Timestamp) -> Duration {
         Duration::try_from(then.duration_since(self.now())).unwrap_or(Duration::ZERO)
     }
-
-    /// Whether this clock is simulated; for programs that must say so, not for decisions.
-    pub fn is_simulated(&self) -> bool {
-        matches!(self.0, Kind::Simulated { .. })
-    }
 }
 
 #[cfg(test)]

@@ -132,11 +132,6 @@ where
         self.0.subscribers.add(Scope::Object(key.clone()))
     }
 
-    /// All changes of the objects of one namespace from now on.
-    pub fn subscribe_in(&self, namespace: &str) -> Changes<K> {
-        self.0.subscribers.add(Scope::Namespace(namespace.to_owned()))
-    }
-
     /// A secondary index of this mirror: its objects by the values that `of` gives for each, which may be none, one or
     /// several. It is updated together with the mirror, before subscribers are notified of a change. `of` must depend on the
     /// object alone and must not use the mirror. The index is maintained as long as a handle to it exists.

@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_meta::{Fault, FaultClass};
+use api_meta::{Fault, FaultClass, panic_text};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
@@ -99,7 +100,7 @@ where
         self
     }
 
-    /// Ignores the objects for which `selection` is false, whatever calls for them.
+    /// Ignores the objects for which `selection` is false, or panics, whatever calls for them.
     #[must_use]
     pub fn only(mut self, selection: impl Fn(&K) -> bool + Send + Sync + 'static) -> Self {
         self.selection = Box::new(selection);
@@ -198,7 +199,8 @@ where
         self
     }
 
-    /// Reconciles until `stop`. Faults and panics of `reconcile` are logged and retried by their class.
+    /// Reconciles until `stop`. Faults and panics of `reconcile` are logged and retried by their class. A panic of a function that
+    /// looks at a change is logged: a change of a primary object then calls for a reconcile, one of a related object for none.
     pub async fn run<F, Fut>(self, stop: CancellationToken, reconcile: F)
     where
         F: Fn(Arc<K>) -> Fut + Send + Sync + 'static,
@@ -231,7 +233,7 @@ where
             backoff,
             metrics,
             calls,
-            reconcile,
+            reconcile: Arc::new(reconcile),
             tasks,
             keys,
         };
@@ -242,6 +244,7 @@ where
                 biased;
                 () = stop.cancelled() => break,
                 Some(ended) = work.tasks.join_next_with_id() => work.finish(ended),
+                Some(ended) = pumping.join_next() => work.pump_ended(ended),
                 () = work.calls.wake.notified() => {}
                 () = sleep_until(timer), if timer.is_some() && work.tasks.len() < concurrency => {}
             }
@@ -271,9 +274,8 @@ where
         let known = known(&related);
         Box::pin(async move {
             let call = |change: &Change<R>| {
-                map(change)
-                    .into_iter()
-                    .for_each(|key| pumped.call(key, Weight::Related));
+                let called = guarded(&*change.object, || map(change)).unwrap_or_default();
+                called.into_iter().for_each(|key| pumped.call(key, Weight::Related));
             };
             for object in known {
                 call(&Change::first(object));
@@ -292,10 +294,25 @@ async fn sleep_until(at: Option<Instant>) {
     }
 }
 
+/// What `look` gives; none if it panics, which is logged: the controller goes on with other changes and objects.
+fn guarded<R: Resource<DynamicType = ()>, T>(object: &R, look: impl FnOnce() -> T) -> Option<T> {
+    match catch_unwind(AssertUnwindSafe(look)) {
+        Ok(found) => Some(found),
+        Err(panic) => {
+            let (kind, object, text) = (R::kind(&()), ObjectKey::of(object), panic_text(&*panic));
+            tracing::error!(%kind, %object, "a controller's function for changes panicked: {text}");
+            None
+        }
+    }
+}
+
 /// The weight of a change of a primary object; none if it calls for no turn. With a predicate, or for a kind without
 /// generations, any change may be news or our own write: then only time distinguishes the two.
-fn weighing<K: Resource + 'static>(predicate: Option<Predicate<K>>, news: Option<Predicate<K>>) -> Weigh<K> {
-    Box::new(move |old, new| {
+fn weighing<K>(predicate: Option<Predicate<K>>, news: Option<Predicate<K>>) -> Weigh<K>
+where
+    K: Resource<DynamicType = ()> + 'static,
+{
+    let weigh = move |old: Option<&K>, new: &K| {
         let calls = match &predicate {
             Some(predicate) => predicate(old, new),
             None => changed_by_others(old, new),
@@ -307,7 +324,8 @@ fn weighing<K: Resource + 'static>(predicate: Option<Predicate<K>>, news: Option
             false => Weight::Touch,
         };
         calls.then_some(weight)
-    })
+    };
+    Box::new(move |old, new| guarded(new, || weigh(old, new)).unwrap_or(Some(Weight::Related)))
 }
 
 async fn pump_primary<K>(cache: Cache<K>, mut changes: Changes<K>, weigh: Weigh<K>, calls: Arc<Calls>)
@@ -343,7 +361,7 @@ struct Work<K, F> {
     backoff: Backoff,
     metrics: Option<ControllerMetrics>,
     calls: Arc<Calls>,
-    reconcile: F,
+    reconcile: Arc<F>,
     tasks: JoinSet<(Result<Next, Fault>, Duration)>,
     keys: BTreeMap<Id, ObjectKey>,
 }
@@ -353,7 +371,7 @@ type Ended = Result<(Id, (Result<Next, Fault>, Duration)), JoinError>;
 impl<K, F, Fut> Work<K, F>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
-    F: Fn(Arc<K>) -> Fut,
+    F: Fn(Arc<K>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Next, Fault>> + Send + 'static,
 {
     fn start(&mut self, concurrency: usize) {
@@ -364,19 +382,34 @@ where
             };
             let mut state = self.calls.lock();
             // Under the lock: a change that comes after this read finds the turn recorded.
-            let Some(object) = self.primary.get(&key).filter(|object| (self.selection)(object)) else {
+            let is_selected = |object: &Arc<K>| guarded(&**object, || (self.selection)(object)).unwrap_or(false);
+            let Some(object) = self.primary.get(&key).filter(is_selected) else {
                 state.forget(&key);
                 state.queue.done(&key, None, true, now);
                 continue;
             };
             state.begins(&key, object.meta().resource_version.clone());
             drop(state);
-            let reconciling = (self.reconcile)(object);
-            let task = self.tasks.spawn(async move { (reconciling.await, now.elapsed()) });
+            // The call itself is inside the task: one that panics before it gives a future ends the task alone.
+            let reconcile = self.reconcile.clone();
+            let task = self
+                .tasks
+                .spawn(async move { (reconcile(object).await, now.elapsed()) });
             self.keys.insert(task.id(), key);
         }
         if let Some(metrics) = &self.metrics {
             metrics.depth(self.calls.lock().queue.depth());
+        }
+    }
+
+    /// A stream of [`Controller::called_by`] has ended, by itself or by a panic, after which it cannot be read again.
+    fn pump_ended(&self, ended: Result<(), JoinError>) {
+        if let Err(Ok(panic)) = ended.map_err(JoinError::try_into_panic) {
+            let text = panic_text(&*panic);
+            tracing::error!(
+                controller = self.name,
+                "a stream that calls for objects panicked and calls for none any more: {text}"
+            );
         }
     }
 
@@ -436,14 +469,9 @@ where
 
 /// The fault of a reconcile that did not return.
 fn panicked(error: JoinError) -> Fault {
-    if !error.is_panic() {
-        return Fault::transient("the reconcile was cut off");
+    match error.try_into_panic() {
+        Ok(panic) => Fault::bug(format!("the reconcile panicked: {}", panic_text(&*panic)))
+            .hint("report it with the log around it"),
+        Err(_) => Fault::transient("the reconcile was cut off"),
     }
-    let payload = error.into_panic();
-    let text = payload
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "without a text".to_owned());
-    Fault::bug(format!("the reconcile panicked: {text}")).hint("report it with the log around it")
 }

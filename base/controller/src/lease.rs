@@ -1,5 +1,14 @@
 //! Leases: a heartbeat that others can read, and leadership so that one of several replicas acts.
-//! A leader that cannot renew stops acting before another may start. A single process needs neither.
+//! A single process needs neither.
+//!
+//! Two candidates never lead at once while their clocks run at the same rate; what time they show does not matter. A leader
+//! stops `renew_deadline` after it *sent* the last write that was answered, whatever hangs or fails meanwhile. Another
+//! candidate takes the lease when it has not changed for the `lease_duration` that the leader wrote into it, counted from when
+//! this candidate *saw* that write, and only from the version that it saw. client-go (v0.35 tools/leaderelection) counts
+//! the leader's deadline from the start of each renewal, so there a slow answer may let it outlive its lease.
+//!
+//! Not covered: requests that the leader sent in time and that arrive late, a process that was suspended, until it runs again,
+//! and a lease that is deleted or changed by hand.
 
 use std::future::Future;
 use std::time::Duration;
@@ -12,6 +21,7 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::Api;
 use kube::api::PostParams;
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 /// The times of an election.
@@ -106,15 +116,16 @@ where
         identity: identity.to_owned(),
         clock,
     };
-    let Some(mut lease) = stop.run_until_cancelled(gate.acquire()).await else {
+    let Some((mut lease, sent)) = stop.run_until_cancelled(gate.acquire()).await else {
         return Ok(());
     };
     tracing::info!(lease = name, identity, "leading");
     let leading = stop.child_token();
     let lost = tokio::select! {
+        // First: a body must not go on once the deadline is over.
         biased;
+        lost = gate.renew(&mut lease, sent) => Some(lost),
         () = body(leading.clone()) => None,
-        lost = gate.renew(&mut lease) => Some(lost),
     };
     leading.cancel();
     match lost {
@@ -136,11 +147,12 @@ struct Gate {
 
 impl Gate {
     /// Waits, by watching, until the lease is free or has not been renewed for its duration, and takes it. Only
-    /// our own clock is used: another machine's may be wrong.
-    async fn acquire(&self) -> Lease {
+    /// our own clock is used: another machine's may be wrong. Gives the lease and when the write that took it was sent.
+    async fn acquire(&self) -> (Lease, Instant) {
         let (mut known, mut logged): (Option<Lease>, Option<String>) = (None, None);
         loop {
-            let free = wait_until(&self.api, &self.name, self.terms.lease_duration, |lease| match lease {
+            let patience = self.holds_for(known.as_ref());
+            let free = wait_until(&self.api, &self.name, patience, |lease| match lease {
                 None => WaitState::Done(None),
                 Some(lease) if self.may_take(lease) => WaitState::Done(Some(lease.clone())),
                 Some(lease) if known.as_ref().is_none_or(|known| known.spec != lease.spec) => {
@@ -159,14 +171,14 @@ impl Gate {
                     continue;
                 }
             };
-            match self.write(found).await {
-                Ok(lease) => return lease,
-                Err(error) if is_conflict(&error) || is_exists(&error) => {}
-                Err(error) => {
-                    let fault = fault_of(error, &format!("take the lease {}", self.name));
-                    self.not_taken(&fault, &mut logged).await;
-                }
-            }
+            let sent = Instant::now();
+            let fault = match timeout(self.terms.renew_deadline, self.write(found)).await {
+                Ok(Ok(lease)) => return (lease, sent),
+                Ok(Err(error)) if is_conflict(&error) || is_exists(&error) => continue,
+                Ok(Err(error)) => fault_of(error, &format!("take the lease {}", self.name)),
+                Err(_) => Fault::transient(format!("take the lease {}: no answer in time", self.name)),
+            };
+            self.not_taken(&fault, &mut logged).await;
         }
     }
 
@@ -179,7 +191,16 @@ impl Gate {
             tracing::warn!(lease = self.name, class = %fault.class, hint = %fault.hint, "{text}");
             *logged = Some(text);
         }
-        tokio::time::sleep(self.terms.retry_pause).await;
+        sleep(self.terms.retry_pause).await;
+    }
+
+    /// How long a lease holds without renewal: as long as its holder counts on, who may have other terms than we.
+    fn holds_for(&self, lease: Option<&Lease>) -> Duration {
+        let written = lease.and_then(|lease| lease.spec.as_ref()?.lease_duration_seconds);
+        match written.and_then(|seconds| u64::try_from(seconds).ok()) {
+            Some(seconds) => Duration::from_secs(seconds),
+            None => self.terms.lease_duration,
+        }
     }
 
     fn may_take(&self, lease: &Lease) -> bool {
@@ -231,34 +252,37 @@ impl Gate {
         }
     }
 
-    /// Renews until that has failed for too long.
-    async fn renew(&self, lease: &mut Lease) -> Lost {
-        let mut renewed = tokio::time::Instant::now();
-        let mut pause = self.terms.renew_period();
+    /// Renews until that has failed for too long. The lease holds at least since `renewed`, when the write that took it was sent.
+    async fn renew(&self, lease: &mut Lease, mut renewed: Instant) -> Lost {
         loop {
-            tokio::time::sleep(pause).await;
-            let left = self.terms.renew_deadline.saturating_sub(renewed.elapsed());
-            let written = tokio::time::timeout(left, self.write(Some(lease.clone()))).await;
-            match written {
-                Ok(Ok(fresh)) => {
+            let next = renewed + self.terms.renew_period();
+            match timeout_at(renewed + self.terms.renew_deadline, self.renew_once(lease, next)).await {
+                Ok(Ok(sent)) => renewed = sent,
+                Ok(Err(lost)) => return lost,
+                Err(_) => return self.lost(renewed.elapsed()),
+            }
+        }
+    }
+
+    /// Renews at `at`, and after each failure once more. Gives when the write that succeeded was sent.
+    async fn renew_once(&self, lease: &mut Lease, at: Instant) -> Result<Instant, Lost> {
+        sleep_until(at).await;
+        loop {
+            let sent = Instant::now();
+            match self.write(Some(lease.clone())).await {
+                Ok(fresh) => {
                     *lease = fresh;
-                    renewed = tokio::time::Instant::now();
-                    pause = self.terms.renew_period();
-                    continue;
+                    return Ok(sent);
                 }
                 // Another client wrote it: if it is still ours (a label was added), go on with what is there.
-                Ok(Err(error)) if is_conflict(&error) => match self.api.get_opt(&self.name).await {
+                Err(error) if is_conflict(&error) => match self.api.get_opt(&self.name).await {
                     Ok(Some(fresh)) if self.may_take(&fresh) => *lease = fresh,
-                    Ok(other) => return self.taken(other.as_ref()),
+                    Ok(other) => return Err(self.taken(other.as_ref())),
                     Err(error) => tracing::debug!("lease {} not read: {error}", self.name),
                 },
-                Ok(Err(error)) => tracing::debug!("lease {} not renewed: {error}", self.name),
-                Err(_) => {}
+                Err(error) => tracing::debug!("lease {} not renewed: {error}", self.name),
             }
-            if renewed.elapsed() >= self.terms.renew_deadline {
-                return self.lost(renewed.elapsed());
-            }
-            pause = self.terms.retry_pause;
+            sleep(self.terms.retry_pause).await;
         }
     }
 
@@ -316,7 +340,7 @@ pub async fn heartbeat_while(
         let mut failing = false;
         loop {
             if !can_work() {
-                tokio::time::sleep(period).await;
+                sleep(period).await;
                 continue;
             }
             let lease = beat(name, identity, period, clock.now());
@@ -328,7 +352,7 @@ pub async fn heartbeat_while(
                 }
                 Err(_) => {}
             }
-            tokio::time::sleep(period).await;
+            sleep(period).await;
         }
     };
     stop.run_until_cancelled(beating).await;
@@ -349,6 +373,8 @@ fn beat(name: &str, identity: &str, period: Duration, now: Timestamp) -> Lease {
     }
 }
 
+/// Rounded up: a lease must not seem to end before it does.
 fn seconds(duration: Duration) -> i32 {
-    i32::try_from(duration.as_secs()).unwrap_or(i32::MAX)
+    let whole = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
+    i32::try_from(whole).unwrap_or(i32::MAX)
 }

@@ -1,11 +1,10 @@
 //! One task until it is done, has failed for good, or its time is up.
 
-use std::any::Any;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use api_meta::{Fault, FaultClass};
+use api_meta::{Fault, FaultClass, panic_text};
 use base_flow::TaskSettings;
 use futures::FutureExt;
 use tokio::time::{Instant, timeout_at};
@@ -87,7 +86,7 @@ where
         let fault = match outcome {
             Ok(Ok(())) => return Some(Ok(())),
             Ok(Err(fault)) => fault,
-            Err(panic) => Fault::new(FaultClass::Bug, Panicked(panic_text(panic.as_ref())))
+            Err(panic) => Fault::new(FaultClass::Bug, Panicked(panic_text(panic.as_ref()).to_owned()))
                 .hint("report this as a defect, with the log of this process"),
         };
         let (Some(backoff), true) = (settings.retry, may_pass(settings, &fault)) else {
@@ -111,14 +110,4 @@ fn not_finished(settings: TaskSettings) -> Fault {
     let within = settings.timeout.unwrap_or_default();
     Fault::new(FaultClass::Dependency, NotFinished { within })
         .hint("look at the objects this task works on; it is tried again with the next reconcile")
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> String {
-    if let Some(text) = panic.downcast_ref::<&str>() {
-        (*text).to_owned()
-    } else if let Some(text) = panic.downcast_ref::<String>() {
-        text.clone()
-    } else {
-        "no message".to_owned()
-    }
 }

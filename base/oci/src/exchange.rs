@@ -81,6 +81,7 @@ impl Client {
             found: &found,
             registry: &endpoint.url,
             repository: &repository,
+            clock: &self.clock,
             until,
         };
         if is_challenged {
@@ -250,7 +251,7 @@ fn code_of(body: &[u8]) -> Option<String> {
 }
 
 /// In seconds, or as a date.
-fn retry_after(headers: &HeaderMap, clock: &Clock) -> Option<Duration> {
+pub(crate) fn retry_after(headers: &HeaderMap, clock: &Clock) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse::<u64>() {
         return Some(Duration::from_secs(seconds));

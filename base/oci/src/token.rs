@@ -2,6 +2,7 @@
 //! `docs/spec/auth/token`). Credentials go to the registry they are for and to the token service it names, over plain HTTP
 //! only where the registry itself is used so.
 
+use base_clock::Clock;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -18,6 +19,7 @@ use crate::challenge::Challenge;
 use crate::client::AGENT;
 use crate::credentials::{Credential, Found, SecretText};
 use crate::error::Kind;
+use crate::exchange::retry_after;
 use crate::transport::{BodyError, Transport, read_body};
 
 /// Most bytes of a token service's answer; tokens have some thousand.
@@ -30,6 +32,7 @@ pub(crate) struct Authority<'a> {
     /// The registry's or mirror's own URL
     pub(crate) registry: &'a Url,
     pub(crate) repository: &'a str,
+    pub(crate) clock: &'a Clock,
     pub(crate) until: Instant,
 }
 
@@ -80,7 +83,10 @@ impl Authority<'_> {
         match status {
             StatusCode::OK => {}
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(self.refused(status)),
-            StatusCode::TOO_MANY_REQUESTS => return Err(Kind::RateLimited { after: None }),
+            StatusCode::TOO_MANY_REQUESTS => {
+                let after = retry_after(response.headers(), self.clock);
+                return Err(Kind::RateLimited { after });
+            }
             status if status.is_server_error() => return Err(Kind::Server(status.as_u16())),
             status => {
                 let why = format!("its token service answers with HTTP {}", status.as_u16());

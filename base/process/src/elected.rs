@@ -14,6 +14,7 @@ use base_telemetry::Metrics;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
 use prometheus_client::metrics::gauge::Gauge;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::calls::Calls;
@@ -23,6 +24,8 @@ use crate::settings::{Election, Settings};
 pub const STOP_PATIENCE: Duration = Duration::from_secs(20);
 /// The pause between starts of work that failed: between these bounds, whatever the class.
 const RESTART_AFTER: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// Work that ran for so long has recovered from its failures before: as a kubelet counts restarts of containers.
+const RECOVERED_AFTER: Duration = Duration::from_secs(10 * 60);
 
 /// Why a process is not ready; nothing once it is.
 type Check = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
@@ -245,6 +248,7 @@ impl Elected {
         loop {
             // What an ended run has left running ends with it.
             let until = stop.child_token().drop_guard();
+            let begun = Instant::now();
             let running = work(until.token().clone());
             let patience = async {
                 stop.cancelled().await;
@@ -265,6 +269,9 @@ impl Elected {
                 Err(fault) if fault.class == FaultClass::Bug => return Err(fault),
                 Err(fault) => fault,
             };
+            if begun.elapsed() >= RECOVERED_AFTER {
+                failures = 0;
+            }
             failures += 1;
             self.state.failed(Some(fault.chain()));
             let (least, most) = RESTART_AFTER;

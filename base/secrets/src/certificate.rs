@@ -168,8 +168,8 @@ impl Certificate {
 /// The instant at [`RENEW_AT_PERCENT`] between `from` and `until`.
 pub fn renewal_time(from: Timestamp, until: Timestamp) -> Timestamp {
     let seconds = u64::try_from(until.as_second() - from.as_second()).unwrap_or(0);
-    let share = Duration::from_secs(seconds / 100 * u64::from(RENEW_AT_PERCENT));
-    from.checked_add(share).unwrap_or(until)
+    let share = (seconds * u64::from(RENEW_AT_PERCENT)).div_ceil(100);
+    from.checked_add(Duration::from_secs(share)).unwrap_or(until)
 }
 
 /// The `CERTIFICATE` blocks of a text, each with its markers; anything else in the text is left out.

@@ -74,9 +74,13 @@ pub enum SecretError {
 impl From<SecretError> for Fault {
     fn from(error: SecretError) -> Self {
         let (class, hint) = match &error {
-            SecretError::RequestSignature | SecretError::RequestAlgorithm { .. } | SecretError::Name { .. } => (
+            SecretError::RequestSignature | SecretError::RequestAlgorithm { .. } => (
                 FaultClass::User,
                 "create the signing request again with an ECDSA, RSA or Ed25519 key",
+            ),
+            SecretError::Name { .. } => (
+                FaultClass::User,
+                "use a name of ASCII characters; write an international domain name in Punycode (xn--...)",
             ),
             SecretError::UnknownAuthority { .. } | SecretError::Yaml { .. } => (
                 FaultClass::Bug,
@@ -88,5 +92,21 @@ impl From<SecretError> for Fault {
             ),
         };
         Self::new(class, error).hint(hint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_no_certificate_carries_is_what_the_hint_is_about() {
+        let name = "b\u{fc}cher.example".to_owned();
+        let fault = Fault::from(SecretError::Name { name });
+        assert!(
+            fault.hint.starts_with("use a name of ASCII characters"),
+            "{}",
+            fault.hint
+        );
     }
 }

@@ -15,7 +15,6 @@ mod kubeconfig;
 mod manager;
 mod material;
 mod request;
-mod rotation;
 mod ssh;
 mod token;
 mod x509;
@@ -30,6 +29,5 @@ pub use manager::{
 };
 pub use material::SecretText;
 pub use request::SigningRequest;
-pub use rotation::{AuthorityPair, RotationError, RotationPhase};
 pub use ssh::SshKeyPair;
 pub use token::{BootstrapToken, TokenError, password};

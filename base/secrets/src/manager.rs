@@ -106,7 +106,8 @@ pub enum Content {
 pub struct Rotation {
     /// When the owner requested a new one; what is older is superseded.
     pub initiated: Option<Timestamp>,
-    /// Whether the generation before stays trusted for now (rotation phases Preparing and Prepared).
+    /// Whether the generation before stays trusted for now: in the phases Preparing and Prepared (gardener/gardener v1.150
+    /// docs/usage/security/shoot_credentials_rotation.md).
     pub keep_old: bool,
 }
 
@@ -238,12 +239,6 @@ impl Managed {
     /// Name of the object to mount.
     pub fn object(&self) -> &str {
         self.current.metadata.name.as_deref().unwrap_or_default()
-    }
-
-    /// Name of the bundle's object to mount; that of the object itself where there is no bundle.
-    pub fn bundle_object(&self) -> &str {
-        let bundle = self.bundle.as_ref().unwrap_or(&self.current);
-        bundle.metadata.name.as_deref().unwrap_or_default()
     }
 
     /// The authority.

@@ -18,10 +18,14 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
+use crate::stalled::Stalled;
+
 /// Connections of one port at a time: probes and scrapers are few.
 const CONNECTIONS_MAX: usize = 64;
 /// How long a client may take to send its request's head, and to keep a connection without one.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a client may leave bytes of an answer unread.
+const STALLED: Duration = Duration::from_secs(30);
 /// Pause after the listener failed, so that a lack of file descriptors does not become a busy loop.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -89,14 +93,18 @@ pub async fn open(address: Option<IpAddr>, port: u16, setting: &str) -> Result<T
 
 /// Serves a port for as long as it is polled.
 pub async fn serve(listener: TcpListener, paths: Paths) -> Infallible {
-    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    serve_within(listener, paths, CONNECTIONS_MAX, STALLED).await
+}
+
+async fn serve_within(listener: TcpListener, paths: Paths, connections_max: usize, stalled: Duration) -> Infallible {
+    let permits = Arc::new(Semaphore::new(connections_max));
     loop {
         let permit = permits.clone().acquire_owned().await;
         match listener.accept().await {
             Ok((stream, _)) => {
                 let paths = paths.clone();
                 tokio::spawn(async move {
-                    connection(stream, paths).await;
+                    connection(Stalled::new(stream, stalled), paths).await;
                     drop(permit);
                 });
             }
@@ -108,7 +116,7 @@ pub async fn serve(listener: TcpListener, paths: Paths) -> Infallible {
     }
 }
 
-async fn connection(stream: TcpStream, paths: Paths) {
+async fn connection(stream: Stalled<TcpStream>, paths: Paths) {
     let service = service_fn(move |request: Request<Incoming>| {
         let response = respond(paths(request.uri().path()));
         async move { Ok::<_, Infallible>(response) }
@@ -180,6 +188,28 @@ mod tests {
             );
         }
         assert!(get(address, "/metrics").await.contains("application/openmetrics-text"));
+        serving.abort();
+    }
+
+    #[tokio::test]
+    async fn a_client_that_takes_nothing_of_its_answer_gives_its_place_to_another() {
+        let listener = open(Some(Ipv4Addr::LOCALHOST.into()), 0, "a test").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        // More than the buffers of both ends of a connection.
+        let large = "x".repeat(64 << 20);
+        let paths: Paths = Arc::new(move |path| {
+            Some(match path {
+                "/metrics" => Answer::metrics(large.clone()),
+                _ => Answer::check(Ok(())),
+            })
+        });
+        let serving = tokio::spawn(serve_within(listener, paths, 1, Duration::from_millis(50)));
+        let mut idle = TcpStream::connect(address).await.unwrap();
+        idle.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+            .await
+            .unwrap();
+        let answer = tokio::time::timeout(Duration::from_secs(60), get(address, "/healthz")).await;
+        assert!(answer.expect("the only place is free").ends_with("ok"));
         serving.abort();
     }
 

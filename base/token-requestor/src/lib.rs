@@ -4,12 +4,13 @@
 //!
 //! It never puts a token into a log, an event or an error text, and never deletes a Secret.
 //!
-//! Beyond upstream: a ServiceAccount that was deleted or changed is corrected at once, and one whose Secret goes is deleted,
-//! unless the Secret's annotation `serviceaccount.resources.gardener.cloud/skip-deletion` says `true` or another Secret
-//! requests the same one. A requestor of all namespaces has a finalizer on its Secrets for that; one of a single
-//! namespace has not, because it is stopped before its namespace is deleted, and a finalizer would block that.
+//! Beyond upstream: a ServiceAccount that was deleted or changed is corrected at once, and one whose Secret goes or names
+//! another is deleted, unless the Secret's annotation `serviceaccount.resources.gardener.cloud/skip-deletion` says `true` or
+//! another Secret requests the same one. A requestor of all namespaces has a finalizer on its Secrets for that; one of a
+//! single namespace has not, because it is stopped before its namespace is deleted, and a finalizer would block that.
 
 mod accounts;
+mod clean_up;
 mod content;
 mod reconcile;
 mod wanted;
@@ -86,7 +87,7 @@ pub async fn run(source: Client, target: Client, options: Options, clock: Clock,
     let controller = Controller::new(NAME, secrets).called_by(requesters);
     let (turns, gone) = (context.clone(), context);
     let filling = controller.run(stop.clone(), move |secret| turn(secret, turns.clone()));
-    let following = stop.run_until_cancelled(reconcile::follow_deletions(&gone));
+    let following = stop.run_until_cancelled(clean_up::follow(&gone));
     tokio::join!(filling, following);
 }
 

@@ -1,23 +1,25 @@
-//! One turn for one Secret: apply the ServiceAccount, validate the token, request another, write it. And the clean-up after
-//! a Secret that is gone.
+//! One turn for one Secret: apply the ServiceAccount, validate the token, request another, write it.
 
-use api_meta::{Fault, labels};
-use base_client::{add_finalizer, apply, delete, fault_of, get, has_finalizer, patch_changed, remove_finalizer};
+use api_meta::Fault;
+use base_client::{add_finalizer, apply, fault_of, get, has_finalizer, patch_changed, remove_finalizer};
 use base_controller::{Next, ObjectKey};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec, TokenReview, TokenReviewSpec};
+use k8s_openapi::api::authentication::v1::{
+    TokenRequest, TokenRequestSpec, TokenReview, TokenReviewSpec, TokenReviewStatus,
+};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::PostParams;
 
+use crate::clean_up::remove_account;
 use crate::wanted::{Wanted, annotation};
 use crate::{Context, content};
 
 /// Our field manager.
 const MANAGER: &str = "token-requestor";
 /// Keeps a Secret until its ServiceAccount is deleted.
-const FINALIZER: &str = "resources.gardener.cloud/token-requestor";
+pub(crate) const FINALIZER: &str = "resources.gardener.cloud/token-requestor";
 /// The longest life of a token that a renewal counts on, whatever the target grants (upstream's bound).
 const LIFE_MAX: SignedDuration = SignedDuration::from_hours(24);
 /// A token is renewed when this much of its life has passed.
@@ -29,7 +31,7 @@ pub(crate) async fn reconcile(secret: &Secret, context: &Context) -> Result<Next
     let api = api(secret, context);
     if secret.metadata.deletion_timestamp.is_some() {
         if has_finalizer(secret, FINALIZER) {
-            remove_account(secret, context).await?;
+            remove_account(secret, None, context).await?;
             remove_finalizer(&api, secret.clone(), FINALIZER).await?;
         }
         return Ok(Next::Change);
@@ -51,7 +53,7 @@ pub(crate) async fn reconcile(secret: &Secret, context: &Context) -> Result<Next
     };
     let now = context.clock.now();
     if let (Some(there), Some(renew)) = (there, wanted.renew.filter(|renew| *renew > now))
-        && is_good(there, bundle.as_deref(), context).await?
+        && is_good(there, &wanted, bundle.as_deref(), context).await?
     {
         return Ok(Next::After(context.clock.until(renew)));
     }
@@ -77,14 +79,14 @@ fn renewal(now: Timestamp, expires: Timestamp) -> Timestamp {
     Timestamp::from_second(renewal.as_second()).unwrap_or(renewal)
 }
 
-fn api(secret: &Secret, context: &Context) -> Api<Secret> {
+pub(crate) fn api(secret: &Secret, context: &Context) -> Api<Secret> {
     Api::namespaced(
         context.source.clone(),
         secret.metadata.namespace.as_deref().unwrap_or_default(),
     )
 }
 
-fn accounts(wanted: &Wanted, context: &Context) -> Api<ServiceAccount> {
+pub(crate) fn accounts(wanted: &Wanted, context: &Context) -> Api<ServiceAccount> {
     Api::namespaced(
         context.target.clone(),
         wanted.account.namespace.as_deref().unwrap_or_default(),
@@ -138,9 +140,9 @@ fn target_secrets(key: &ObjectKey, context: &Context) -> Api<Secret> {
     Api::namespaced(context.target.clone(), key.namespace.as_deref().unwrap_or_default())
 }
 
-/// Whether the target accepts the token that is there, and the authorities are those that are wanted. Only the target
-/// knows: its keys or the ServiceAccount may have been replaced.
-async fn is_good(there: &Secret, bundle: Option<&str>, context: &Context) -> Result<bool, Fault> {
+/// Whether the target accepts the token that is there as one of the ServiceAccount, and the authorities are those that are
+/// wanted. Only the target knows: its keys or the ServiceAccount may have been replaced.
+async fn is_good(there: &Secret, wanted: &Wanted, bundle: Option<&str>, context: &Context) -> Result<bool, Fault> {
     let data = there.data.clone().unwrap_or_default();
     let Some(token) = content::token(&data)? else {
         return Ok(false);
@@ -160,7 +162,15 @@ async fn is_good(there: &Secret, bundle: Option<&str>, context: &Context) -> Res
     let reviews: Api<TokenReview> = Api::all(context.target.clone());
     let answer = reviews.create(&PostParams::default(), &review).await;
     let answer = answer.map_err(|error| fault_of(error, "have the token reviewed by the target"))?;
-    Ok(answer.status.is_some_and(|status| status.authenticated == Some(true)))
+    let ObjectKey { namespace, name } = &wanted.account;
+    let user = format!(
+        "system:serviceaccount:{}:{name}",
+        namespace.as_deref().unwrap_or_default()
+    );
+    let is_user = |status: TokenReviewStatus| status.user.is_some_and(|found| found.username == Some(user));
+    Ok(answer
+        .status
+        .is_some_and(|status| status.authenticated == Some(true) && is_user(status)))
 }
 
 async fn request_token(wanted: &Wanted, context: &Context) -> Result<(String, Timestamp), Fault> {
@@ -229,70 +239,6 @@ async fn write_target_secret(
     created
         .map(drop)
         .map_err(|error| fault_of(error, &format!("create Secret \"{key}\"")))
-}
-
-/// Deletes the ServiceAccounts of Secrets that are deleted, or lose the labels that request a token. What happens unseen
-/// leaves them.
-pub(crate) async fn follow_deletions(context: &Context) {
-    let mut changes = context.secrets.subscribe();
-    loop {
-        let change = changes.next().await;
-        if change.new().is_some() {
-            continue;
-        }
-        let removed = match has_finalizer(&*change.object, FINALIZER) {
-            true => release(&change.object, context).await,
-            false => remove_account(&change.object, context).await,
-        };
-        if let Err(fault) = removed {
-            let secret = ObjectKey::of(&*change.object);
-            tracing::warn!(%secret, "the ServiceAccount of a deleted Secret stays: {}", fault.chain());
-        }
-    }
-}
-
-/// A Secret with our finalizer leaves the mirror when it is deleted, which [`reconcile`] has seen to, or when it no longer
-/// requests a token: then it still exists, and nothing else would take the finalizer off.
-async fn release(secret: &Secret, context: &Context) -> Result<(), Fault> {
-    let api = api(secret, context);
-    let name = secret.metadata.name.as_deref().unwrap_or_default();
-    let Some(live) = get(&api, name).await? else {
-        return Ok(());
-    };
-    if live.metadata.uid != secret.metadata.uid || !has_finalizer(&live, FINALIZER) || requests_token(&live, context) {
-        return Ok(());
-    }
-    remove_account(secret, context).await?;
-    remove_finalizer(&api, live, FINALIZER).await.map(drop)
-}
-
-/// Whether the labels of a Secret request a token of our class.
-fn requests_token(secret: &Secret, context: &Context) -> bool {
-    let has = |label: &str, value: &str| {
-        let labels = secret.metadata.labels.as_ref();
-        labels
-            .and_then(|labels| labels.get(label))
-            .is_some_and(|found| found == value)
-    };
-    has(labels::RESOURCES_PURPOSE, labels::resources::PURPOSE_TOKEN_REQUESTOR)
-        && has(labels::RESOURCES_CLASS, &context.options.class)
-}
-
-async fn remove_account(secret: &Secret, context: &Context) -> Result<(), Fault> {
-    // One without a valid request has no ServiceAccount.
-    let Ok(wanted) = Wanted::of(secret, &context.options) else {
-        return Ok(());
-    };
-    let uid = &secret.metadata.uid;
-    let needed = context.secrets.list().iter().any(|other| {
-        other.metadata.uid != *uid
-            && other.metadata.deletion_timestamp.is_none()
-            && Wanted::of(other, &context.options).is_ok_and(|other| other.account == wanted.account)
-    });
-    if wanted.keep_account || needed {
-        return Ok(());
-    }
-    delete(&accounts(&wanted, context), &wanted.account.name).await
 }
 
 #[cfg(test)]

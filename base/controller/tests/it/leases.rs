@@ -3,15 +3,33 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use base_client::{Injected, inject_faults};
-use base_controller::{Lost, heartbeat, lead};
+use base_client::{Call, Injected, Verb, inject_faults};
+use base_controller::{Lost, Terms, heartbeat, lead, lead_by};
 use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::server::{Server, start};
 
 type Log = Arc<Mutex<Vec<String>>>;
+
+/// Logs when a candidate begins to lead, and when its body is over, be it dropped.
+struct Leading(&'static str, Log);
+
+impl Leading {
+    fn begin(name: &'static str, log: Log) -> Self {
+        log.lock().unwrap().push(format!("{name} leads"));
+        Self(name, log)
+    }
+}
+
+impl Drop for Leading {
+    fn drop(&mut self) {
+        self.1.lock().unwrap().push(format!("{} ends", self.0));
+    }
+}
 
 fn candidate(
     server: &Server,
@@ -24,9 +42,8 @@ fn candidate(
     let (clock, stop, log) = (server.clock.clone(), stop.clone(), log.clone());
     tokio::spawn(async move {
         lead(api, "leader", name, clock, stop, |leading| async move {
-            log.lock().unwrap().push(format!("{name} leads"));
+            let _leading = Leading::begin(name, log);
             leading.cancelled().await;
-            log.lock().unwrap().push(format!("{name} ends"));
         })
         .await
     })
@@ -49,32 +66,113 @@ async fn one_leads_at_a_time_and_hands_over_when_stopped() {
     two.await.unwrap().unwrap();
 }
 
+/// Longer than any deadline.
+const HANGS: Duration = Duration::from_secs(600);
+
+/// What happens to a request of the leader, of which so many were writes of the lease.
+type Break = fn(&Call, u32) -> Injected;
+
+fn fails(_: &Call, _: u32) -> Injected {
+    Injected::DropBefore
+}
+
+fn hangs(_: &Call, _: u32) -> Injected {
+    Injected::Delay(HANGS)
+}
+
+/// The first renewal is answered late, which must not count as the time of the renewal; then nothing goes through.
+fn is_slow_then_fails(call: &Call, updates: u32) -> Injected {
+    match call.verb {
+        Verb::Update if updates == 1 => Injected::DelayAfter(Duration::from_millis(4900)),
+        _ => Injected::DropBefore,
+    }
+}
+
+/// The write finds a label that another client has added; reading the lease then hangs.
+fn hangs_after_a_conflict(call: &Call, _: u32) -> Injected {
+    match call.verb {
+        Verb::Update => Injected::Pass,
+        _ => Injected::Delay(HANGS),
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_cannot_renew_ends_before_another_begins() {
-    let (server, log) = (start().await, Log::default());
-    let cut = Arc::new(Mutex::new(false));
-    let is_cut = cut.clone();
-    let cuttable = inject_faults(server.client.clone(), move |_| {
-        if *is_cut.lock().unwrap() {
-            Injected::DropBefore
-        } else {
-            Injected::Pass
+    let broken: [(Break, bool); 4] = [
+        (fails, false),
+        (hangs, false),
+        (is_slow_then_fails, false),
+        (hangs_after_a_conflict, true),
+    ];
+    for (breaks, is_labelled) in broken {
+        let (server, log) = (start().await, Log::default());
+        let updates = Arc::new(Mutex::new(None));
+        let counted = updates.clone();
+        let client = inject_faults(server.client.clone(), move |call| {
+            let Some(updates) = &mut *counted.lock().unwrap() else {
+                return Injected::Pass;
+            };
+            *updates += u32::from(call.verb == Verb::Update);
+            breaks(call, *updates)
+        });
+        let stop = CancellationToken::new();
+        let one = candidate(&server, client, "one", &stop, &log);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        candidate(&server, server.client.clone(), "two", &stop, &log);
+        // Between two renewals.
+        tokio::time::sleep(Duration::from_secs(61)).await;
+        assert_eq!(*log.lock().unwrap(), ["one leads"]);
+        *updates.lock().unwrap() = Some(0);
+        if is_labelled {
+            label(&server).await;
         }
+        assert!(matches!(one.await.unwrap(), Err(Lost::NotRenewed { .. })));
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        assert_eq!(*log.lock().unwrap(), ["one leads", "one ends", "two leads"]);
+    }
+}
+
+/// Changes the lease as a user would who labels it.
+async fn label(server: &Server) {
+    let api: Api<Lease> = Api::namespaced(server.client.clone(), "default");
+    let label = Patch::Merge(json!({"metadata": {"labels": {"by": "another"}}}));
+    api.patch("leader", &PatchParams::default(), &label).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_whose_taking_is_answered_too_late_is_taken_again() {
+    let (server, log) = (start().await, Log::default());
+    let client = inject_faults(server.client.clone(), |call| match call.verb {
+        Verb::Create => Injected::DelayAfter(Duration::from_secs(30)),
+        _ => Injected::Pass,
     });
     let stop = CancellationToken::new();
-    let one = candidate(&server, cuttable, "one", &stop, &log);
+    candidate(&server, client, "one", &stop, &log);
     tokio::time::sleep(Duration::from_secs(1)).await;
     candidate(&server, server.client.clone(), "two", &stop, &log);
-    tokio::time::sleep(Duration::from_secs(60)).await;
-    *cut.lock().unwrap() = true;
-    assert!(matches!(one.await.unwrap(), Err(Lost::NotRenewed { .. })));
-    assert_eq!(
-        *log.lock().unwrap(),
-        ["one leads"],
-        "two has not begun when one has ended"
-    );
-    tokio::time::sleep(Duration::from_secs(30)).await;
-    assert_eq!(*log.lock().unwrap(), ["one leads", "two leads"]);
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(*log.lock().unwrap(), ["one leads"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_candidate_with_shorter_terms_leaves_the_leader_its_own() {
+    let (server, log) = (start().await, Log::default());
+    let stop = CancellationToken::new();
+    candidate(&server, server.client.clone(), "one", &stop, &log);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let terms = Terms {
+        lease_duration: Duration::from_secs(3),
+        renew_deadline: Duration::from_secs(2),
+        retry_pause: Duration::from_secs(1),
+    };
+    let (api, clock): (Api<Lease>, _) = (Api::namespaced(server.client.clone(), "default"), server.clock.clone());
+    let (stopped, begun) = (stop.clone(), log.clone());
+    let two = lead_by(terms, api, "leader", "two", clock, stop, |_| async {
+        let _leading = Leading::begin("two", begun);
+        stopped.cancelled().await;
+    });
+    assert!(tokio::time::timeout(Duration::from_secs(60), two).await.is_err());
+    assert_eq!(*log.lock().unwrap(), ["one leads"]);
 }
 
 #[tokio::test(start_paused = true)]

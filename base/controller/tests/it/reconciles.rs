@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api_meta::Fault;
 use base_client::{apply, delete};
-use base_controller::{Controller, EventType, Next, ObjectKey, Recorder};
+use base_controller::{Cache, Controller, EventType, Next, ObjectKey, Recorder};
 use base_telemetry::Metrics;
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::Api;
@@ -88,6 +88,78 @@ async fn faults_and_panics_are_retried_by_their_class_and_counted() {
         text.contains(r#"orangery_reconcile_faults_total{controller="test",class="bug"} 1"#),
         "{text}"
     );
+}
+
+/// Panics over objects with the value "bad".
+fn refuse_bad(object: &ConfigMap) {
+    let value = object.data.as_ref().and_then(|data| data.get("value"));
+    assert_ne!(value.map(String::as_str), Some("bad"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_over_one_object_leaves_the_controller_to_the_others() {
+    // Where it panics, and what is reconciled then: "a" is created well, is changed to "bad", and "b" is created.
+    type Build = fn(Controller<ConfigMap>, &Cache<ConfigMap>) -> Controller<ConfigMap>;
+    let cases: [(Build, &[&str]); 5] = [
+        (|controller, _| controller, &["a=0", "a=bad", "b=0"]),
+        (
+            |controller, _| {
+                controller.when(|_, new| {
+                    refuse_bad(new);
+                    true
+                })
+            },
+            &["a=0", "a=bad", "b=0"],
+        ),
+        (
+            |controller, _| {
+                controller.news(|_, new| {
+                    refuse_bad(new);
+                    true
+                })
+            },
+            &["a=0", "a=bad", "b=0"],
+        ),
+        (
+            |controller, _| {
+                controller.only(|object| {
+                    refuse_bad(object);
+                    true
+                })
+            },
+            &["a=0", "b=0"],
+        ),
+        (
+            |controller, cache| {
+                controller.when(|_, _| false).watches(cache, |change| {
+                    refuse_bad(&change.object);
+                    vec![ObjectKey::of(&*change.object)]
+                })
+            },
+            &["a=0", "b=0"],
+        ),
+    ];
+    for (build, expected) in cases {
+        let server = start().await;
+        let (log, begin, cache) = (Log::default(), Instant::now(), server.cache());
+        cache.ready().await;
+        let inner = log.clone();
+        let controller = build(Controller::new("test", cache.clone()), &cache);
+        tokio::spawn(controller.run(server.stop.clone(), move |object| {
+            note(&inner, begin, &object);
+            // Before there is a future.
+            refuse_bad(&object);
+            async { Ok(Next::Change) }
+        }));
+        a_second().await;
+        server.create("a").await;
+        a_second().await;
+        apply(&server.maps, &map("a", "bad"), "t").await.unwrap();
+        a_second().await;
+        server.create("b").await;
+        a_second().await;
+        assert_eq!(reconciled(&log), expected);
+    }
 }
 
 #[tokio::test(start_paused = true)]

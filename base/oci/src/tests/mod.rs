@@ -404,6 +404,17 @@ async fn retry_after_is_honoured_up_to_a_limit() {
         "the registry limits how often it is asked (HTTP 429), and asks for 3600 s of patience"
     );
     assert_eq!(hosts.received().len(), 1);
+
+    let chart = Chart::new(b"chart");
+    let hosts = Hosts::new(move |request, count| match (request.host.as_str(), count) {
+        ("auth.example", 1) => reply(429, &[("retry-after", "17")], b""),
+        ("auth.example", _) => reply(200, &[], br#"{"token":"t"}"#),
+        _ if request.authorization.is_none() => reply(401, &[("www-authenticate", BEARER)], b""),
+        _ => chart.answer(&request.target),
+    });
+    let begun = Instant::now();
+    pull(&hosts.client(|_| {})).await.unwrap();
+    assert_eq!(begun.elapsed().as_secs(), 17, "a token service is a registry, too");
 }
 
 #[tokio::test(start_paused = true)]

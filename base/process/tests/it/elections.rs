@@ -24,7 +24,7 @@ const LEASE: &str = "test-leader-election";
 /// Between two requests to a port.
 const REQUEST_PAUSE: Duration = Duration::from_millis(20);
 
-async fn server() -> ApiServer {
+pub(crate) async fn server() -> ApiServer {
     let server = ApiServer::builder("test")
         .store(MemoryStore::new())
         .clock(Clock::real());

@@ -2,3 +2,4 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
 mod elections;
+mod restarts;

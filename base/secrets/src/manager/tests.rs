@@ -241,6 +241,21 @@ fn what_is_no_longer_wanted_goes_and_what_others_manage_stays() {
 }
 
 #[test]
+fn a_certificate_of_a_minute_is_renewed_late_in_it_and_not_at_once() {
+    let mut owner = Owner::new();
+    let minute = Duration::from_secs(60);
+    let wanted = [
+        Wanted::authority("ca", "kubernetes"),
+        Wanted::certificate("admin", "ca", CertificateSpec::client("admin", &[], minute)),
+    ];
+    owner.reconcile(&wanted);
+    owner.pass(Duration::from_secs(47));
+    assert!(owner.reconcile(&wanted).is_settled());
+    owner.pass(Duration::from_secs(1));
+    assert!(owner.reconcile(&wanted).generates());
+}
+
+#[test]
 fn a_secret_emptied_by_hand_is_replaced_and_an_unknown_authority_is_an_error() {
     let mut owner = Owner::new();
     let wanted = wanted(Rotation::default());

@@ -183,5 +183,16 @@ pub fn as_floats(value: &mut Value) {
     }
 }
 
+/// How many bytes a character has that begins with `first`.
+#[inline]
+fn char_width(first: u8) -> usize {
+    match first {
+        0x00..0xC0 => 1,
+        0xC0..0xE0 => 2,
+        0xE0..0xF0 => 3,
+        0xF0.. => 4,
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -19,7 +19,16 @@ pub(super) fn parse_whole(text: &str) -> Option<Whole> {
         [b'0', _, ..] => (8, &unsigned[1..]),
         _ => (10, unsigned),
     };
-    let magnitude = parse_digits(digits, radix)?;
+    with_sign_of(text, parse_digits(digits, radix)?)
+}
+
+/// `strconv.ParseInt(text, radix, 64)`, then `strconv.ParseUint(text, radix, 64)`.
+pub(super) fn parse_radix(text: &str, radix: u32) -> Option<Whole> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    with_sign_of(text, parse_digits(digits, radix)?)
+}
+
+fn with_sign_of(text: &str, magnitude: u64) -> Option<Whole> {
     if text.starts_with('-') {
         return 0i64.checked_sub_unsigned(magnitude).map(Whole::Signed);
     }
@@ -27,20 +36,6 @@ pub(super) fn parse_whole(text: &str) -> Option<Whole> {
         Ok(number) => Some(Whole::Signed(number)),
         // Only a number without a sign is tried as an unsigned one.
         Err(_) if text.starts_with('+') => None,
-        Err(_) => Some(Whole::Unsigned(magnitude)),
-    }
-}
-
-/// `strconv.ParseInt(text, radix, 64)`, then `strconv.ParseUint(text, radix, 64)`.
-pub(super) fn parse_radix(text: &str, radix: u32) -> Option<Whole> {
-    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let magnitude = parse_digits(digits, radix)?;
-    if text.starts_with('-') {
-        return 0i64.checked_sub_unsigned(magnitude).map(Whole::Signed);
-    }
-    match i64::try_from(magnitude) {
-        Ok(number) => Some(Whole::Signed(number)),
-        Err(_) if digits.len() < text.len() => None,
         Err(_) => Some(Whole::Unsigned(magnitude)),
     }
 }

@@ -7,6 +7,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_meta::panic_text;
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::{Container, Pod, Service};
 use kube::Api;
@@ -335,14 +336,6 @@ fn how_to_map(reference: &str) -> String {
         "to run it as a program of this machine, add to the file that --images names:\n\
          images:\n- image: \"{untagged}\"\n  command: [\"./{name}\"]"
     )
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("without a message")
 }
 
 #[cfg(test)]

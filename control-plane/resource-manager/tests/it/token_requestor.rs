@@ -1,12 +1,14 @@
 //! The token requestor between a source and a target API server, in virtual time.
 
+use std::sync::Mutex;
 use std::time::Duration;
 
+use base_client::{Call, Injected, Verb, inject_faults};
 use base_token_requestor::{Options, run};
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Secret, ServiceAccount};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use kube::{Api, ResourceExt};
+use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use tests_kit::{Embedded, embedded_with, until, until_gone};
 use tokio_util::sync::CancellationToken;
@@ -21,6 +23,11 @@ struct Pair {
 
 impl Pair {
     async fn start(namespace: Option<&str>) -> Self {
+        Self::start_with(namespace, |_| Injected::Pass).await
+    }
+
+    /// As [`Self::start`]; `decide` is called for each request to the target.
+    async fn start_with(namespace: Option<&str>, decide: impl Fn(&Call) -> Injected + Send + Sync + 'static) -> Self {
         let source = embedded_with("source", Vec::new(), |builder| builder).await;
         let target = embedded_with("target", Vec::new(), |builder| builder).await;
         let pair = Self {
@@ -28,20 +35,34 @@ impl Pair {
             target,
             stop: CancellationToken::new(),
         };
+        pair.run(namespace, inject_faults(pair.target.admin(), decide));
+        pair
+    }
+
+    fn run(&self, namespace: Option<&str>, target: Client) {
         let options = Options {
             namespace: namespace.map(str::to_owned),
             class: "shoot".to_owned(),
             ..Options::default()
         };
-        let (source, target) = (pair.source.admin(), pair.target.admin());
-        tokio::spawn(run(
-            source,
-            target,
-            options,
-            pair.source.clock.clone(),
-            pair.stop.clone(),
-        ));
-        pair
+        let (source, clock) = (self.source.admin(), self.source.clock.clone());
+        tokio::spawn(run(source, target, options, clock, self.stop.clone()));
+    }
+
+    async fn patch(&self, name: &str, patch: Value) {
+        let (name, params) = (format!("shoot-access-{name}"), PatchParams::default());
+        self.secrets()
+            .patch(&name, &params, &Patch::Merge(patch))
+            .await
+            .unwrap();
+    }
+
+    async fn released(&self, name: &str) {
+        let (api, name) = (self.secrets(), format!("shoot-access-{name}"));
+        until(&api, &name, "released", |secret: &Secret| {
+            secret.finalizers().is_empty()
+        })
+        .await;
     }
 
     fn secrets(&self) -> Api<Secret> {
@@ -270,19 +291,61 @@ async fn other_classes_are_ignored_and_a_wrong_annotation_gets_an_event() {
     assert!(pair.accounts().get_opt("garden").await.unwrap().is_none());
 }
 
+const NO_CLASS: &str = r#"{"metadata": {"labels": {"resources.gardener.cloud/class": null}}}"#;
+
 #[tokio::test(start_paused = true)]
-async fn a_secret_without_a_request_is_released_with_its_account() {
-    let pair = Pair::start(None).await;
-    pair.request_token("csi", "shoot", json!({}), json!({})).await;
-    pair.filled("csi", "").await;
-    let no_class = json!({"metadata": {"labels": {"resources.gardener.cloud/class": null}}});
-    pair.secrets()
-        .patch("shoot-access-csi", &PatchParams::default(), &Patch::Merge(no_class))
-        .await
-        .unwrap();
-    until(&pair.secrets(), "shoot-access-csi", "released", |secret: &Secret| {
-        secret.finalizers().is_empty()
+async fn a_secret_without_a_request_is_released_with_its_account_once_that_succeeds() {
+    let failures = Mutex::new(2);
+    let pair = Pair::start_with(None, move |call| match call.verb {
+        Verb::Delete if *failures.lock().unwrap() > 0 => {
+            *failures.lock().unwrap() -= 1;
+            Injected::Answer(500)
+        }
+        _ => Injected::Pass,
     })
     .await;
-    until_gone(&pair.accounts(), "csi").await;
+    pair.request_token("csi", "shoot", json!({}), json!({})).await;
+    pair.filled("csi", "").await;
+    pair.patch("csi", serde_json::from_str(NO_CLASS).unwrap()).await;
+    pair.released("csi").await;
+    assert!(pair.accounts().get_opt("csi").await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_that_lost_its_request_unseen_is_released_at_the_next_start() {
+    let mut pair = Pair::start(None).await;
+    for name in ["csi", "other", "stays"] {
+        pair.request_token(name, "shoot", json!({}), json!({})).await;
+        pair.filled(name, "").await;
+    }
+    pair.stop.cancel();
+    pair.stop = CancellationToken::new();
+    pair.patch("csi", serde_json::from_str(NO_CLASS).unwrap()).await;
+    let other = json!({"metadata": {"labels": {"resources.gardener.cloud/class": "seed"}}});
+    pair.patch("other", other).await;
+    pair.run(None, pair.target.admin());
+    pair.released("csi").await;
+    // One of another class is its requestor's, and one that still requests a token is kept.
+    for name in ["shoot-access-other", "shoot-access-stays"] {
+        assert!(!pair.secrets().get(name).await.unwrap().finalizers().is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_account_goes_when_its_secret_names_another() {
+    for namespace in [None, Some("default")] {
+        let pair = Pair::start(namespace).await;
+        pair.request_token("old", "shoot", json!({}), json!({})).await;
+        let first = pair.filled("old", "").await;
+        let name = "serviceaccount.resources.gardener.cloud/name";
+        pair.patch("old", json!({"metadata": {"annotations": {name: "new"}}}))
+            .await;
+        until_gone(&pair.accounts(), "old").await;
+        let second = pair.filled("old", &first).await;
+        assert_eq!(
+            pair.user(&second).await.unwrap(),
+            "system:serviceaccount:kube-system:new"
+        );
+        assert!(pair.user(&first).await.is_none());
+    }
 }

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 
+use super::super::char_width;
 use super::Problem;
 
 /// The place of a character, counted from 0, in characters.
@@ -128,7 +129,7 @@ impl<'a> Text<'a> {
     /// Goes past one character that is no line break.
     #[inline]
     pub(super) fn skip(&mut self) {
-        self.at += width(self.byte(0));
+        self.at += char_width(self.byte(0));
         self.mark.index += 1;
         self.mark.column += 1;
     }
@@ -173,7 +174,7 @@ impl<'a> Text<'a> {
     /// Appends the character here to `to` and goes past it.
     #[inline]
     pub(super) fn read(&mut self, to: &mut Vec<u8>) {
-        let width = width(self.byte(0));
+        let width = char_width(self.byte(0));
         to.extend_from_slice(&self.bytes[self.at..(self.at + width).min(self.bytes.len())]);
         self.at += width;
         self.mark.index += 1;
@@ -270,16 +271,6 @@ impl<'a> Text<'a> {
         }
         self.skip_bytes(end + 2);
         Some(&rest[..end])
-    }
-}
-
-/// How many bytes a character has that begins with `first`.
-fn width(first: u8) -> usize {
-    match first {
-        0x00..0xC0 => 1,
-        0xC0..0xE0 => 2,
-        0xE0..0xF0 => 3,
-        0xF0.. => 4,
     }
 }
 

@@ -1,6 +1,7 @@
 //! In which style a text is written, and whether it must be quoted: `encode.go` and `emitterc.go` of go.yaml.in/yaml/v2 2.4
 //! and v3 3.0.
 
+use super::super::char_width;
 use super::super::resolve::{Dialect, Resolved, is_base_60, old_bool, resolve};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,15 +41,6 @@ pub(super) fn is_printable(text: &[u8]) -> bool {
         [0xEF, 0xBB, 0xBF, ..] | [0xEF, 0xBF, 0xBE | 0xBF, ..] => false,
         [0xEF, ..] => true,
         _ => false,
-    }
-}
-
-pub(super) fn char_width(first: u8) -> usize {
-    match first {
-        0x00..0xC0 => 1,
-        0xC0..0xE0 => 2,
-        0xE0..0xF0 => 3,
-        0xF0.. => 4,
     }
 }
 

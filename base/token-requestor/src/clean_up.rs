@@ -1,0 +1,146 @@
+//! What a Secret leaves behind that no longer requests its token: the ServiceAccount in the target, and our finalizer. What
+//! fails is tried again until it succeeds. What happens while no requestor runs leaves the ServiceAccount, as only the Secret's
+//! last version names the target it is in; the finalizer is taken off all the same, or the Secret could not be deleted.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use api_meta::{Fault, labels};
+use base_client::{delete, fault_of, get, has_finalizer, remove_finalizer};
+use base_controller::{Backoff, Change, ObjectKey};
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+use kube::api::ListParams;
+
+use crate::reconcile::{FINALIZER, accounts, api};
+use crate::wanted::Wanted;
+use crate::{Context, Options};
+
+/// Secrets of one page of a list.
+const PAGE: u32 = 500;
+
+/// Cleans up after the Secrets that are deleted, lose the labels that request a token, or name another ServiceAccount.
+pub(crate) async fn follow(context: &Context) {
+    let mut changes = context.secrets.subscribe();
+    let mut cleaning: FuturesUnordered<BoxFuture<'_, ()>> = FuturesUnordered::new();
+    if context.options.namespace.is_none() {
+        let what = "Secrets that request no token keep our finalizer".to_owned();
+        cleaning.push(until_done(what, move || release_forgotten(context)).boxed());
+    }
+    loop {
+        tokio::select! {
+            change = changes.next() => {
+                if let Some(last) = left_by(&change, &context.options) {
+                    let what = format!("the ServiceAccount of Secret \"{}\" stays", ObjectKey::of(&*last));
+                    cleaning.push(until_done(what, move || clean_up(last.clone(), context)).boxed());
+                }
+            }
+            Some(()) = cleaning.next() => {}
+        }
+    }
+}
+
+/// Calls `work` until it succeeds; `what` is logged while it does not.
+async fn until_done<F>(what: String, work: impl Fn() -> F)
+where
+    F: Future<Output = Result<(), Fault>>,
+{
+    for failures in 1.. {
+        let Err(fault) = work().await else { return };
+        let pause = Backoff::default().delay(fault.class, failures);
+        match failures {
+            1 => tracing::warn!(class = %fault.class, hint = %fault.hint, "{what} for now: {}", fault.chain()),
+            _ => tracing::debug!(class = %fault.class, ?pause, "{what} for now: {}", fault.chain()),
+        }
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// The last version of a Secret that has requested the token of a ServiceAccount and does so no more.
+fn left_by(change: &Change<Secret>, options: &Options) -> Option<Arc<Secret>> {
+    let Some(new) = change.new() else {
+        return Some(change.object.clone());
+    };
+    let old = change.old.as_ref()?;
+    let (was, is) = (Wanted::of(old, options).ok()?, Wanted::of(new, options).ok()?);
+    (was.account != is.account && !is.keep_account).then(|| old.clone())
+}
+
+/// Deletes the ServiceAccount that `last` names. A Secret with our finalizer leaves the mirror when it is deleted, which
+/// a turn has seen to, or when it no longer requests a token: then it still exists, and nothing else would take the finalizer off.
+async fn clean_up(last: Arc<Secret>, context: &Context) -> Result<(), Fault> {
+    let api = api(&last, context);
+    let live = get(&api, last.metadata.name.as_deref().unwrap_or_default()).await?;
+    let live = live.filter(|live| live.metadata.uid == last.metadata.uid);
+    match live {
+        None if has_finalizer(&*last, FINALIZER) => Ok(()),
+        Some(live) if requests_token(&live, context) => remove_account(&last, Some(&live), context).await,
+        Some(live) => {
+            remove_account(&last, None, context).await?;
+            remove_finalizer(&api, live, FINALIZER).await.map(drop)
+        }
+        None => remove_account(&last, None, context).await,
+    }
+}
+
+/// Whether the labels of a Secret request a token of our class.
+fn requests_token(secret: &Secret, context: &Context) -> bool {
+    class_of(&secret.metadata).is_some_and(|class| class == context.options.class)
+}
+
+/// The class of the token that the labels request.
+fn class_of(metadata: &ObjectMeta) -> Option<&str> {
+    let labels = metadata.labels.as_ref()?;
+    let purpose = labels.get(labels::RESOURCES_PURPOSE)?;
+    let class = labels.get(labels::RESOURCES_CLASS)?;
+    (purpose == labels::resources::PURPOSE_TOKEN_REQUESTOR).then_some(class)
+}
+
+/// Deletes the ServiceAccount that `secret` names, unless it is to stay or another request needs it: one in the mirror, or
+/// `live`, which may be newer.
+pub(crate) async fn remove_account(secret: &Secret, live: Option<&Secret>, context: &Context) -> Result<(), Fault> {
+    // One without a valid request has no ServiceAccount.
+    let Ok(wanted) = Wanted::of(secret, &context.options) else {
+        return Ok(());
+    };
+    let needs = |other: &Secret| {
+        other.metadata.deletion_timestamp.is_none()
+            && Wanted::of(other, &context.options).is_ok_and(|other| other.account == wanted.account)
+    };
+    let known = context.secrets.list();
+    if wanted.keep_account || known.iter().map(|known| &**known).chain(live).any(needs) {
+        return Ok(());
+    }
+    delete(&accounts(&wanted, context), &wanted.account.name).await
+}
+
+/// Takes our finalizer off Secrets that lost their labels unseen. One with the label of another class is left to its requestor,
+/// which has the same finalizer.
+async fn release_forgotten(context: &Context) -> Result<(), Fault> {
+    let all: Api<Secret> = Api::all(context.source.clone());
+    let mut params = ListParams::default().limit(PAGE);
+    loop {
+        let page = all.list_metadata(&params).await;
+        let page = page.map_err(|error| fault_of(error, "list Secrets"))?;
+        let is_forgotten = |metadata: &ObjectMeta| class_of(metadata).is_none();
+        for found in &page.items {
+            if !has_finalizer(found, FINALIZER) || !is_forgotten(&found.metadata) {
+                continue;
+            }
+            let namespace = found.metadata.namespace.as_deref().unwrap_or_default();
+            let api: Api<Secret> = Api::namespaced(context.source.clone(), namespace);
+            let live = get(&api, found.metadata.name.as_deref().unwrap_or_default()).await?;
+            if let Some(live) = live.filter(|live| is_forgotten(&live.metadata)) {
+                remove_finalizer(&api, live, FINALIZER).await?;
+            }
+        }
+        params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+        if params.continue_token.is_none() {
+            return Ok(());
+        }
+    }
+}
