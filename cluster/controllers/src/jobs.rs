@@ -25,6 +25,11 @@ use crate::seen::pods_of;
 /// Failed pods after which a Job counts as failed, unless it says otherwise.
 const BACKOFF_LIMIT: i32 = 6;
 
+/// The pause before a failed pod is replaced, and the longest, to which it doubles with each failure (upstream's
+/// `DefaultJobPodFailureBackOff` and `MaxJobPodFailureBackOff`).
+const BACKOFF_MIN: Duration = Duration::from_secs(10);
+const BACKOFF_MAX: Duration = Duration::from_secs(600);
+
 pub(crate) async fn run(context: Context, stop: CancellationToken) {
     let (jobs, pods) = (context.caches.jobs(), context.caches.pods());
     if stop.run_until_cancelled(pods.ready()).await.is_none() {
@@ -176,20 +181,60 @@ fn plan(job: &Job, spec: &JobSpec, pods: &[Arc<Pod>], now: Timestamp) -> Plan {
             .map(|ttl| Duration::from_secs(u64::try_from(ttl).unwrap_or(0)));
         return plan;
     }
-    plan.next = left.flatten();
     let wanted = match spec.completions {
         Some(completions) => parallelism.min(completions - succeeded),
         None if succeeded > 0 => running,
         None => parallelism,
     };
-    if running < wanted {
-        let missing = usize::try_from(wanted - running).unwrap_or(0).min(BURST_MAX);
+    let missing = usize::try_from(wanted - running).unwrap_or(0).min(BURST_MAX);
+    let pause = backoff(pods, now).filter(|_| missing > 0);
+    plan.next = [left.flatten(), pause].into_iter().flatten().min();
+    if pause.is_none() {
         plan.create = vec![task(job, spec); missing];
-    } else {
-        let surplus = usize::try_from(running - wanted).unwrap_or(0);
-        plan.delete = active.into_iter().rev().take(surplus).collect();
     }
+    let surplus = usize::try_from(running - wanted).unwrap_or(0);
+    plan.delete = active.into_iter().rev().take(surplus).collect();
     plan
+}
+
+/// What is left of the pause after the last failure; none when it is over. Failures before a success are forgotten.
+fn backoff(pods: &[Arc<Pod>], now: Timestamp) -> Option<Duration> {
+    let times = |is_it: &'static str| {
+        pods.iter()
+            .filter(move |pod| phase(pod) == is_it)
+            .map(|pod| finished_at(pod))
+    };
+    let success = times("Succeeded").max();
+    let failures = times("Failed").filter(|time| success.is_none_or(|success| *time > success));
+    let last = failures.clone().max()?;
+    let doublings = u32::try_from(failures.count() - 1).unwrap_or(u32::MAX);
+    let pause = 2_u32
+        .checked_pow(doublings)
+        .and_then(|factor| BACKOFF_MIN.checked_mul(factor));
+    let seconds = pause.map_or(BACKOFF_MAX, |pause| pause.min(BACKOFF_MAX)).as_secs();
+    rest(last, i64::try_from(seconds).unwrap_or(i64::MAX), now)
+}
+
+/// When a pod ended: with the last of its containers, else when it was no longer ready, else when it was created (upstream's
+/// `getFinishedTime`).
+fn finished_at(pod: &Pod) -> Timestamp {
+    let status = pod.status.as_ref();
+    let containers = status.and_then(|status| status.container_statuses.as_ref());
+    let ends = containers.into_iter().flatten().map(|container| {
+        let terminated = container.state.as_ref()?.terminated.as_ref()?;
+        terminated.finished_at.clone()
+    });
+    let last: Option<Vec<Time>> = ends.collect();
+    let conditions = || status?.conditions.as_ref();
+    let unready = || {
+        let mut conditions = conditions().into_iter().flatten();
+        let ready = conditions.find(|condition| condition.type_ == "Ready" && condition.status == "False");
+        ready?.last_transition_time.clone()
+    };
+    last.and_then(|ends| ends.into_iter().max())
+        .or_else(unready)
+        .or_else(|| pod.metadata.creation_timestamp.clone())
+        .map_or(Timestamp::UNIX_EPOCH, |time| time.0)
 }
 
 /// What is left of `seconds` since `from`; none when they are over.
@@ -275,7 +320,8 @@ mod tests {
 
     #[test]
     fn jobs_run_to_their_completions_and_fail_beyond_their_backoff_limit() {
-        let now = Timestamp::UNIX_EPOCH;
+        // Long after the failures.
+        let now = Timestamp::UNIX_EPOCH + BACKOFF_MAX;
         let check = |spec: Value, phases: &[&str]| {
             let job = job(spec);
             let plan = plan(&job, job.spec.as_ref().unwrap(), &pods(phases), now);
@@ -321,6 +367,54 @@ mod tests {
             check(json!({"completions": 2, "parallelism": 0}), &["Running"]),
             (0, 1, running)
         );
+    }
+
+    #[test]
+    fn failed_pods_are_replaced_after_a_pause_that_doubles_until_a_success() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let ended = |phase: &str, second: i64| {
+            let end =
+                json!({"name": "c", "state": {"terminated": {"exitCode": 1, "finishedAt": at(second).to_string()}}});
+            let status = json!({"phase": phase, "containerStatuses": [end]});
+            Arc::new(serde_json::from_value::<Pod>(json!({ "status": status })).unwrap())
+        };
+        let failed = |seconds: &[i64]| {
+            seconds
+                .iter()
+                .map(|second| ended("Failed", *second))
+                .collect::<Vec<_>>()
+        };
+        let evicted = json!({"phase": "Failed", "conditions": [
+            {"type": "Ready", "status": "False", "lastTransitionTime": at(100).to_string()}]});
+        let evicted = Arc::new(serde_json::from_value(json!({ "status": evicted })).unwrap());
+        for (pods, now, pause) in [
+            (failed(&[100]), 100, Some(10)),
+            (failed(&[100]), 109, Some(1)),
+            (failed(&[100]), 110, None),
+            (failed(&[100, 50]), 100, Some(20)),
+            (failed(&[100, 50, 70]), 105, Some(35)),
+            (failed(&[100; 7]), 100, Some(600)),
+            (failed(&[100; 100]), 100, Some(600)),
+            (vec![evicted], 100, Some(10)),
+            (
+                [failed(&[50, 100]), vec![ended("Succeeded", 60)]].concat(),
+                100,
+                Some(10),
+            ),
+            ([failed(&[50, 100]), vec![ended("Succeeded", 100)]].concat(), 100, None),
+        ] {
+            let job = job(json!({"completions": 3, "backoffLimit": 200}));
+            let plan = plan(&job, job.spec.as_ref().unwrap(), &pods, at(now));
+            let created = usize::from(pause.is_none());
+            assert_eq!(
+                (plan.create.len(), plan.next),
+                (created, pause.map(Duration::from_secs)),
+                "{pods:?} {now}"
+            );
+        }
+        let job = job(json!({"activeDeadlineSeconds": 5}));
+        let plan = plan(&job, job.spec.as_ref().unwrap(), &failed(&[100]), at(100));
+        assert_eq!(plan.next, Some(Duration::from_secs(5)), "the deadline is earlier");
     }
 
     #[test]
