@@ -262,19 +262,21 @@ async fn run_pods(host: Arc<Host>, stop: CancellationToken) {
         listed: Vec::new(),
         stop,
     };
+    let mut stopping = false;
     loop {
         tokio::select! {
             biased;
-            () = running.stop.cancelled() => break,
+            // Pods that are deleted while they stop are confirmed, so events are followed until all have stopped.
+            () = running.stop.cancelled(), if !stopping => stopping = true,
             event = events.next() => match event {
                 Some(event) => running.handle(event),
                 None => break,
             },
-            Some(ended) = running.tasks.join_next() => {
-                if let Ok(uid) = ended {
-                    running.pods.remove(&uid);
-                }
-            }
+            ended = running.tasks.join_next(), if stopping || !running.tasks.is_empty() => match ended {
+                Some(Ok(uid)) => drop(running.pods.remove(&uid)),
+                Some(Err(_)) => {}
+                None => break,
+            },
         }
     }
     while running.tasks.join_next().await.is_some() {}
@@ -334,6 +336,8 @@ impl PodTasks {
             Some(updates) => {
                 updates.send_replace(Some(pod));
             }
+            // A node that stops starts no pod.
+            None if self.stop.is_cancelled() => {}
             None => {
                 let (updates, receiver) = watch::channel(Some(Arc::clone(&pod)));
                 self.pods.insert(uid.clone(), updates);

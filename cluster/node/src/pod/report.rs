@@ -108,7 +108,7 @@ impl Life {
     }
 
     /// Waits for the deletion of a pod whose containers are over, confirms it, and waits until the pod is gone.
-    /// Returns whether it is: the node may stop before.
+    /// Returns whether it is: the node may stop before. One that is deleted when the node stops is confirmed once.
     pub(super) async fn finish_deletion(&mut self) -> bool {
         self.sources = Sources::none();
         let mut pauses = Pause::default();
@@ -119,13 +119,16 @@ impl Life {
             let stop = self.stop.clone();
             let gone = tokio::select! {
                 biased;
-                () = stop.cancelled() => return false,
                 seen = deleting => seen.map_or(true, |pod| pod.is_none()),
+                () = stop.cancelled() => return false,
             };
             if gone || self.confirm_deletion().await {
                 break;
             }
-            tokio::time::sleep(pauses.next().unwrap_or_default()).await;
+            let pause = tokio::time::sleep(pauses.next().unwrap_or_default());
+            if stop.run_until_cancelled(pause).await.is_none() {
+                return false;
+            }
         }
         let stop = self.stop.clone();
         tokio::select! {

@@ -17,7 +17,7 @@ impl Life {
         let deadline = Instant::now() + grace;
         if let Some(ending) = &mut self.ending {
             ending.deadline = ending.deadline.min(deadline);
-            if ending.why != Why::NodeStops {
+            if why != Why::NodeStops {
                 ending.why = why;
             }
             let stopping = self.slots.iter_mut().filter_map(|slot| slot.run.as_mut());

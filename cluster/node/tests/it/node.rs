@@ -56,6 +56,41 @@ async fn node_registers_renews_its_lease_and_reports_its_stop() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn deletion_of_a_pod_is_confirmed_by_a_node_that_stops() {
+    let cluster = Cluster::new().await;
+    let (sender, mut stopping) = tokio::sync::mpsc::unbounded_channel();
+    let deaf = move |context: ContainerContext| {
+        let sender = sender.clone();
+        async move {
+            context.ready.set(true);
+            context.stop.cancelled().await;
+            sender.send(()).unwrap();
+            std::future::pending::<Exit>().await
+        }
+    };
+    let node = cluster.node("node-a", ImageCatalogue::new().with("app", deaf));
+    for name in ["deleted", "stays"] {
+        cluster.pod(name, json!({}), json!({})).await;
+        cluster.pod_until(name, is_ready).await;
+    }
+    node.stop.cancel();
+    stopping.recv().await.unwrap();
+    let pods = cluster.api::<Pod>();
+    pods.delete("deleted", &DeleteParams::default()).await.unwrap();
+    cluster.pod("late", json!({}), json!({})).await;
+    node.task.await.unwrap().unwrap();
+    assert_eq!(pods.get_opt("deleted").await.unwrap(), None);
+    let left = pods.get("stays").await.unwrap();
+    assert_eq!(left.metadata.deletion_timestamp, None);
+    let late = pods.get("late").await.unwrap();
+    assert_eq!(
+        late.status.and_then(|status| status.pod_ip),
+        None,
+        "nothing starts on it"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn node_that_was_given_up_reports_that_it_is_ready_again() {
     let cluster = Cluster::new().await;
     let _node = cluster.node("node-a", ImageCatalogue::new());
