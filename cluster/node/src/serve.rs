@@ -26,22 +26,33 @@ const NO_ATTACH: &str = "this node attaches to no container. kubectl logs -f sho
 
 /// The services of the nodes in this process, by name. Clones are the same.
 #[derive(Clone, Default)]
-pub struct NodeServices(Arc<Mutex<BTreeMap<String, HttpService>>>);
+pub struct NodeServices(Arc<Mutex<Services>>);
+
+#[derive(Default)]
+struct Services {
+    by_node: BTreeMap<String, (u64, HttpService)>,
+    /// The number of the newest one.
+    last_id: u64,
+}
 
 impl NodeServices {
     /// The service of a node that runs now.
     pub fn find(&self, node: &str) -> Option<HttpService> {
         let services = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        services.get(node).cloned()
+        services.by_node.get(node).map(|(_, service)| service.clone())
     }
 
-    /// Adds a node's, until the returned value is dropped.
+    /// Adds a node's, until the returned value is dropped. It replaces that of a node of the same name, which may still be
+    /// stopping.
     pub(crate) fn add(&self, node: &str, service: HttpService) -> Added {
         let mut services = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        services.insert(node.to_owned(), service);
+        services.last_id += 1;
+        let id = services.last_id;
+        services.by_node.insert(node.to_owned(), (id, service));
         Added {
             services: self.clone(),
             node: node.to_owned(),
+            id,
         }
     }
 }
@@ -50,12 +61,15 @@ impl NodeServices {
 pub(crate) struct Added {
     services: NodeServices,
     node: String,
+    id: u64,
 }
 
 impl Drop for Added {
     fn drop(&mut self) {
         let mut services = self.services.0.lock().unwrap_or_else(PoisonError::into_inner);
-        services.remove(&self.node);
+        if services.by_node.get(&self.node).is_some_and(|(id, _)| *id == self.id) {
+            services.by_node.remove(&self.node);
+        }
     }
 }
 
@@ -134,4 +148,25 @@ fn plain(code: StatusCode, body: ResponseBody) -> Response<ResponseBody> {
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, plain);
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_successor_of_the_same_name_stays_when_the_node_before_it_ends() {
+        let services = NodeServices::default();
+        let service = || {
+            HttpService::new(tower::service_fn(|_: Request<Body>| async {
+                Ok::<_, Infallible>(text(StatusCode::OK, ""))
+            }))
+        };
+        let old = services.add("a", service());
+        let new = services.add("a", service());
+        drop(old);
+        assert!(services.find("a").is_some());
+        drop(new);
+        assert!(services.find("a").is_none());
+    }
 }
