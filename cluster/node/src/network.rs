@@ -224,10 +224,7 @@ impl Network {
 
     fn close(&self, ip: IpAddr, port: u16, id: u64) {
         let mut state = self.lock();
-        if state
-            .listening
-            .get(&(ip, port))
-            .is_some_and(|listener| listener.id == id)
+        if state.is_listening(ip, port, id)
             && let Some(link) = state.listening.remove(&(ip, port)).and_then(|listener| listener.link)
         {
             link.cut();
@@ -253,6 +250,11 @@ pub struct Networks {
 }
 
 impl State {
+    fn is_listening(&self, ip: IpAddr, port: u16, id: u64) -> bool {
+        let listener = self.listening.get(&(ip, port));
+        listener.is_some_and(|listener| listener.id == id)
+    }
+
     fn hold(&mut self, range: IpNet) {
         self.ranges.entry(range).or_default().holders += 1;
     }
@@ -381,10 +383,11 @@ impl PodNetwork {
     /// Services. A [`Endpoint::Store`] is handed out behind a connection that is cut when the binding ends.
     pub fn bind(&self, port: u16, endpoint: Endpoint) -> Result<Binding, AddressInUse> {
         let binding = self.network.listen(self.ip, port, endpoint)?;
-        self.bound
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push((port, binding.id));
+        let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        // A container may bind again and again for as long as it runs.
+        bound.retain(|(port, id)| self.network.lock().is_listening(self.ip, *port, *id));
+        bound.push((port, binding.id));
+        drop(bound);
         Ok(binding)
     }
 
@@ -559,6 +562,23 @@ mod tests {
         let node = Network::new().given_range("10.0.0.0/28".parse().unwrap());
         let freed = node.allocate(None).unwrap().ip;
         assert_ne!(node.allocate(None).unwrap().ip, freed, "others have waited longer");
+    }
+
+    #[tokio::test]
+    async fn only_ports_that_are_open_are_remembered() {
+        let refuse = |_: http::Request<kube::client::Body>| async {
+            Err::<http::Response<kube::client::Body>, _>(std::io::Error::from(std::io::ErrorKind::NotConnected))
+        };
+        let client = kube::Client::new(tower::service_fn(refuse), "ns");
+        let pod = PodNetwork::new(Network::new(), client, "ns".to_owned(), "10.0.0.2".parse().unwrap());
+        let stays = pod.bind(80, http()).unwrap();
+        for _ in 0..100 {
+            drop(pod.bind(443, http()).unwrap());
+        }
+        assert!(pod.bound.lock().unwrap().len() <= 2);
+        pod.close();
+        assert!(pod.network.connect(pod.ip, 80).is_none());
+        drop(stays);
     }
 
     #[tokio::test]
