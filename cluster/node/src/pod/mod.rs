@@ -69,7 +69,7 @@ pub(crate) async fn run(
         }
         return;
     }
-    life.sources = Sources::new(&life.host, &life.effective, &life.wanted);
+    life.sources = Sources::new(&life.host, &life.effective, &life.wanted, Arc::default());
     life.update(Some(pod)).await;
     loop {
         life.advance().await;
@@ -404,10 +404,7 @@ impl Life {
         }
         let meta = &self.pod.metadata;
         if meta.deletion_timestamp.is_none() {
-            let added: Vec<Slot> = ephemeral(&self.pod)
-                .filter(|slot| !self.slots.iter().any(|own| own.container.name == slot.container.name))
-                .collect();
-            self.slots.extend(added);
+            self.add_ephemeral();
             return;
         }
         let seconds = meta
@@ -416,6 +413,26 @@ impl Life {
             .unwrap_or(GRACE_SECONDS);
         let grace = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
         self.end(Why::Deleted, grace).await;
+    }
+
+    /// Adds the ephemeral containers that are new in the pod, and follows what they refer to.
+    fn add_ephemeral(&mut self) {
+        let added: Vec<Slot> = ephemeral(&self.pod)
+            .filter(|slot| !self.slots.iter().any(|own| own.container.name == slot.container.name))
+            .collect();
+        if added.is_empty() {
+            return;
+        }
+        self.slots.extend(added);
+        if let (Some(effective), Some(spec)) = (&mut self.effective.spec, &self.pod.spec) {
+            effective.ephemeral_containers.clone_from(&spec.ephemeral_containers);
+        }
+        let wanted = volumes::wanted(&self.effective);
+        if wanted != self.wanted && !self.over {
+            let found = Arc::clone(&self.sources.found);
+            self.sources = Sources::new(&self.host, &self.effective, &wanted, found);
+            self.wanted = wanted;
+        }
     }
 
     async fn ended(&mut self, index: usize, exit: Exit) {

@@ -128,8 +128,8 @@ impl Sources {
         }
     }
 
-    /// Starts to follow what is wanted.
-    pub(crate) fn new(host: &Arc<Host>, pod: &Pod, wanted: &Wanted) -> Self {
+    /// Starts to follow what is wanted. `found`: what is known already.
+    pub(crate) fn new(host: &Arc<Host>, pod: &Pod, wanted: &Wanted, found: Arc<Found>) -> Self {
         let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
         let mut updates = SelectAll::new();
         for name in &wanted.secrets {
@@ -144,7 +144,6 @@ impl Sources {
         for key in &wanted.tokens {
             updates.push(token(host, pod, key));
         }
-        let found: Arc<Found> = Arc::default();
         let (sender, newest) = watch::channel(Arc::clone(&found));
         let following = tokio::spawn(async move {
             while let Some(update) = updates.next().await {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::{
-    ConfigMapProjection, Container, DownwardAPIVolumeFile, KeyToPath, Pod, ProjectedVolumeSource, SecretProjection,
-    ServiceAccountTokenProjection, Volume, VolumeMount, VolumeProjection,
+    ConfigMapProjection, Container, DownwardAPIVolumeFile, EnvFromSource, EnvVar, KeyToPath, Pod,
+    ProjectedVolumeSource, SecretProjection, ServiceAccountTokenProjection, Volume, VolumeMount, VolumeProjection,
 };
 
 use super::environment::{Facts, field_value};
@@ -45,6 +45,25 @@ pub(crate) struct Wanted {
     pub(crate) config_maps: BTreeSet<String>,
     pub(crate) claims: BTreeSet<String>,
     pub(crate) tokens: BTreeSet<TokenKey>,
+}
+
+impl Wanted {
+    /// Adds what the environment of a container refers to.
+    fn add_environment(&mut self, env_from: Option<&[EnvFromSource]>, env: Option<&[EnvVar]>) {
+        for from in env_from.into_iter().flatten() {
+            self.secrets
+                .extend(from.secret_ref.as_ref().map(|secret| secret.name.clone()));
+            self.config_maps
+                .extend(from.config_map_ref.as_ref().map(|map| map.name.clone()));
+        }
+        let sources = env.into_iter().flatten();
+        for from in sources.filter_map(|variable| variable.value_from.as_ref()) {
+            self.secrets
+                .extend(from.secret_key_ref.as_ref().map(|secret| secret.name.clone()));
+            self.config_maps
+                .extend(from.config_map_key_ref.as_ref().map(|map| map.name.clone()));
+        }
+    }
 }
 
 /// Why a volume is not there yet.
@@ -197,27 +216,10 @@ pub(crate) fn wanted(pod: &Pod) -> Wanted {
         }
     }
     for container in spec.init_containers.iter().flatten().chain(&spec.containers) {
-        for from in container.env_from.iter().flatten() {
-            wanted
-                .secrets
-                .extend(from.secret_ref.as_ref().map(|secret| secret.name.clone()));
-            wanted
-                .config_maps
-                .extend(from.config_map_ref.as_ref().map(|map| map.name.clone()));
-        }
-        for from in container
-            .env
-            .iter()
-            .flatten()
-            .filter_map(|variable| variable.value_from.as_ref())
-        {
-            wanted
-                .secrets
-                .extend(from.secret_key_ref.as_ref().map(|secret| secret.name.clone()));
-            wanted
-                .config_maps
-                .extend(from.config_map_key_ref.as_ref().map(|map| map.name.clone()));
-        }
+        wanted.add_environment(container.env_from.as_deref(), container.env.as_deref());
+    }
+    for container in spec.ephemeral_containers.iter().flatten() {
+        wanted.add_environment(container.env_from.as_deref(), container.env.as_deref());
     }
     wanted
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base_client::{Injected, inject_faults};
 use cluster_node::{ContainerContext, Exit, ImageCatalogue};
-use k8s_openapi::api::core::v1::{Event, Pod, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, Secret};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -307,6 +307,45 @@ async fn a_missing_secret_of_a_variable_is_named_and_waited_for() {
     let secret = json!({"metadata": {"name": "s"}, "data": {"k": "dA=="}});
     cluster.create(&cluster.api::<Secret>(), secret).await;
     cluster.pod_until("p", is_ready).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_environment_of_an_ephemeral_container_is_read_when_it_is_added() {
+    let cluster = Cluster::new().await;
+    let debugs = |context: ContainerContext| async move {
+        assert_eq!((&*context.env["KEY"], &*context.env["ALL"]), ("t", "m"));
+        Exit::done()
+    };
+    let catalogue = ImageCatalogue::new().with("app", serves).with("debug", debugs);
+    let _node = cluster.node("node-a", catalogue);
+    cluster.pod("p", json!({}), json!({})).await;
+    cluster.pod_until("p", is_ready).await;
+    let map = json!({"metadata": {"name": "m"}, "data": {"ALL": "m"}});
+    cluster.create(&cluster.api::<ConfigMap>(), map).await;
+    let added = json!({"spec": {"ephemeralContainers": [{"name": "d", "image": "example.org/debug:v1",
+        "envFrom": [{"configMapRef": {"name": "m"}}],
+        "env": [{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]}]}});
+    let patch = Patch::Strategic(added);
+    cluster
+        .api::<Pod>()
+        .patch_subresource("ephemeralcontainers", "p", &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+    let state = |pod: &Pod| {
+        let statuses = pod
+            .status
+            .as_ref()
+            .and_then(|status| status.ephemeral_container_statuses.clone());
+        serde_json::to_value(statuses).unwrap()[0]["state"].clone()
+    };
+    let waits = |pod: &Pod| state(pod)["waiting"]["reason"] == "CreateContainerConfigError";
+    cluster.pod_until("p", waits).await;
+    let secret = json!({"metadata": {"name": "s"}, "data": {"k": "dA=="}});
+    cluster.create(&cluster.api::<Secret>(), secret).await;
+    let over = |pod: &Pod| state(pod)["terminated"].is_object();
+    let pod = cluster.pod_until("p", over).await;
+    assert_eq!(state(&pod)["terminated"]["exitCode"], 0, "{:?}", state(&pod));
+    assert_eq!(container(&pod)["restartCount"], 0);
 }
 
 pub(crate) async fn reasons(cluster: &Cluster) -> Vec<String> {
