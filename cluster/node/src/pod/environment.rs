@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use base_go::quoted;
 use k8s_openapi::api::core::v1::{Container, EnvVarSource, Pod};
 
 use super::resources::resource_value;
@@ -162,12 +163,13 @@ pub(crate) fn field_value(pod: &Pod, path: &str, facts: Facts<'_>) -> Option<Str
     })
 }
 
-/// `key="value"` per line, as the kubelet writes maps into downward API files.
+/// `key="value"` per line, quoted as Go does, as the kubelet writes maps into downward API files
+/// (kubernetes/kubernetes v1.35 pkg/fieldpath/fieldpath.go FormatMap).
 fn lines(map: &Option<BTreeMap<String, String>>) -> String {
     let lines: Vec<String> = map
         .iter()
         .flatten()
-        .map(|(key, value)| format!("{key}={value:?}"))
+        .map(|(key, value)| format!("{key}={}", quoted(value)))
         .collect();
     lines.join("\n")
 }
@@ -313,6 +315,20 @@ mod tests {
             expected
         );
         assert_eq!(arguments(&container, &variables), ["etcd", "--name=etcd-0"]);
+    }
+
+    #[test]
+    fn maps_are_written_as_go_quotes_them() {
+        let mut pod = pod();
+        pod.metadata.annotations = Some(
+            [("b", "\u{1b}[1m\0é\u{ad}"), ("a", "one\ntwo \"three\" 'four' \\")]
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .into(),
+        );
+        let value = |path: &str| field_value(&pod, path, FACTS).unwrap();
+        assert_eq!(value("metadata.labels"), r#"a/b="c""#);
+        let expected = [r#"a="one\ntwo \"three\" 'four' \\""#, r#"b="\x1b[1m\x00é\u00ad""#];
+        assert_eq!(value("metadata.annotations"), expected.join("\n"));
     }
 
     #[test]
