@@ -66,6 +66,12 @@ impl Quantity {
         self.0 % NANO == 0
     }
 
+    /// How many thousandths of its unit it is, rounded up (`Quantity.MilliValue`).
+    pub fn thousandths(self) -> i128 {
+        const BILLIONTHS: i128 = NANO / 1000;
+        self.0.div_euclid(BILLIONTHS) + i128::from(self.0.rem_euclid(BILLIONTHS) > 0)
+    }
+
     /// The sum, within the amounts that upstream distinguishes.
     pub fn plus(self, other: Self) -> Self {
         Quantity((self.0 + other.0).clamp(-MAX, MAX))

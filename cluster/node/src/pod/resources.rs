@@ -3,27 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use cluster_fields::quantity::Quantity;
 use k8s_openapi::api::core::v1::{Container, Pod, ResourceFieldSelector};
-
-/// How many thousandths a suffix stands for, as multiplier and divisor (apimachinery v0.35 pkg/api/resource/suffix.go).
-const SUFFIXES: [(&str, i128, i128); 16] = [
-    ("Ki", 1000 << 10, 1),
-    ("Mi", 1000 << 20, 1),
-    ("Gi", 1000 << 30, 1),
-    ("Ti", 1000 << 40, 1),
-    ("Pi", 1000 << 50, 1),
-    ("Ei", 1000 << 60, 1),
-    ("n", 1, 1_000_000),
-    ("u", 1, 1000),
-    ("m", 1, 1),
-    ("k", 1_000_000, 1),
-    ("M", 1_000_000_000, 1),
-    ("G", 1_000_000_000_000, 1),
-    ("T", 1_000_000_000_000_000, 1),
-    ("P", 1_000_000_000_000_000_000, 1),
-    ("E", 1_000_000_000_000_000_000_000, 1),
-    ("", 1000, 1),
-];
 
 /// What a `resourceFieldRef` gives; None for a container or resource that is not known. A limit that is not set is what the
 /// node can hold, a request that is not set is 0.
@@ -74,23 +55,7 @@ pub(crate) fn bytes(quantity: &str) -> Option<u64> {
 
 /// A quantity in thousandths, rounded up; None where it is none.
 fn thousandths(quantity: &str) -> Option<i128> {
-    if let Some((number, exponent)) = quantity
-        .split_once(['e', 'E'])
-        .filter(|(_, exponent)| !exponent.is_empty())
-    {
-        let exponent: u32 = exponent.trim_start_matches('+').parse().ok()?;
-        return decimal(number, 1000_i128.checked_mul(10_i128.checked_pow(exponent)?)?, 1);
-    }
-    let (suffix, multiplier, divisor) = SUFFIXES.iter().find(|(suffix, ..)| quantity.ends_with(suffix))?;
-    decimal(quantity.strip_suffix(suffix)?, *multiplier, *divisor)
-}
-
-fn decimal(number: &str, multiplier: i128, divisor: i128) -> Option<i128> {
-    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
-    let scale = 10_i128.checked_pow(u32::try_from(part.len()).ok()?)?;
-    let digits: i128 = format!("{whole}{part}").parse().ok()?;
-    let (value, by) = (digits.checked_mul(multiplier)?, scale.checked_mul(divisor)?);
-    Some(value.div_euclid(by) + i128::from(value.rem_euclid(by) > 0))
+    Some(Quantity::parse(quantity)?.thousandths())
 }
 
 #[cfg(test)]
@@ -104,6 +69,7 @@ mod tests {
         let pod: Pod = serde_json::from_value(json!({"metadata": {}, "spec": {"containers": [
             {"name": "a", "resources": {"limits": {"cpu": "1500m", "memory": "64Mi"}, "requests": {"cpu": "0.25"}}},
             {"name": "b"},
+            {"name": "large", "resources": {"limits": {"cpu": "1e-3", "memory": "2Ei"}}},
         ]}}))
         .unwrap();
         let own = &pod.spec.as_ref().unwrap().containers[0];
@@ -126,6 +92,14 @@ mod tests {
                 Some("16"),
             ),
             (json!({"resource": "limits.cpu", "containerName": "b"}), Some("8")),
+            (
+                json!({"resource": "limits.memory", "containerName": "large", "divisor": "1Ei"}),
+                Some("2"),
+            ),
+            (
+                json!({"resource": "limits.cpu", "containerName": "large", "divisor": "1m"}),
+                Some("1"),
+            ),
             (json!({"resource": "limits.cpu", "containerName": "c"}), None),
             (json!({"resource": "limits.none"}), None),
         ] {
@@ -138,7 +112,9 @@ mod tests {
         for (quantity, expected) in [
             ("1", Some(1000)),
             ("1e3", Some(1_000_000)),
+            ("1e-3", Some(1)),
             ("1E", Some(1_000_000_000_000_000_000_000)),
+            ("1Ei", Some(1_152_921_504_606_846_976_000)),
             ("1.5k", Some(1_500_000)),
             ("1500001n", Some(2)),
             ("x", None),
