@@ -181,23 +181,19 @@ fn plan(job: &Job, spec: &JobSpec, pods: &[Arc<Pod>], now: Timestamp) -> Plan {
             .map(|ttl| Duration::from_secs(u64::try_from(ttl).unwrap_or(0)));
         return plan;
     }
-    plan.next = left.flatten();
     let wanted = match spec.completions {
         Some(completions) => parallelism.min(completions - succeeded),
         None if succeeded > 0 => running,
         None => parallelism,
     };
-    if running < wanted
-        && let Some(pause) = backoff(pods, now)
-    {
-        plan.next = Some(plan.next.map_or(pause, |next| next.min(pause)));
-    } else if running < wanted {
-        let missing = usize::try_from(wanted - running).unwrap_or(0).min(BURST_MAX);
+    let missing = usize::try_from(wanted - running).unwrap_or(0).min(BURST_MAX);
+    let pause = backoff(pods, now).filter(|_| missing > 0);
+    plan.next = [left.flatten(), pause].into_iter().flatten().min();
+    if pause.is_none() {
         plan.create = vec![task(job, spec); missing];
-    } else {
-        let surplus = usize::try_from(running - wanted).unwrap_or(0);
-        plan.delete = active.into_iter().rev().take(surplus).collect();
     }
+    let surplus = usize::try_from(running - wanted).unwrap_or(0);
+    plan.delete = active.into_iter().rev().take(surplus).collect();
     plan
 }
 

@@ -222,10 +222,6 @@ impl Network {
         })
     }
 
-    fn is_listening(&self, ip: IpAddr, port: u16, id: u64) -> bool {
-        self.lock().is_listening(ip, port, id)
-    }
-
     fn close(&self, ip: IpAddr, port: u16, id: u64) {
         let mut state = self.lock();
         if state.is_listening(ip, port, id)
@@ -389,7 +385,7 @@ impl PodNetwork {
         let binding = self.network.listen(self.ip, port, endpoint)?;
         let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
         // A container may bind again and again for as long as it runs.
-        bound.retain(|(port, id)| self.network.is_listening(self.ip, *port, *id));
+        bound.retain(|(port, id)| self.network.lock().is_listening(self.ip, *port, *id));
         bound.push((port, binding.id));
         drop(bound);
         Ok(binding)
