@@ -4,6 +4,7 @@
 use std::ffi::CString;
 use std::fs;
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,7 @@ use rustix::mount::{
 
 use super::root_plan::{self, Entry, Plan, Volume};
 use super::{Done, dev};
+use crate::beneath::{open_beneath, open_root};
 use crate::wire::{BuildRoot, During, Step};
 
 /// The host's root, until the container's first process unmounts it.
@@ -28,10 +30,17 @@ const SAFE: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 pub(super) fn plan(options: &BuildRoot) -> Done<Plan> {
     let mut volumes = Vec::new();
     for mount in &options.mounts {
-        let source = fs::canonicalize(&mount.source).about(Step::Volume, Path::new(&mount.source).display())?;
+        let (source, sub_path) = (Path::new(&mount.source), PathBuf::from(&mount.sub_path));
+        let found = fs::canonicalize(source).and_then(|source| {
+            let opened = open_beneath(open_root(&source)?, &sub_path)?;
+            Ok((source, is_folder(&opened)?))
+        });
+        let shown = source.components().chain(sub_path.components()).collect::<PathBuf>();
+        let (source, folder) = found.about(Step::Volume, shown.display())?;
         volumes.push(Volume {
-            folder: source.is_dir(),
+            folder,
             source,
+            sub_path,
             path: PathBuf::from(&mount.path),
             writable: mount.writable,
         });
@@ -205,8 +214,21 @@ fn add_volume(volume: &Volume) -> io::Result<()> {
     if !there.is_ok_and(|there| there.is_dir() == volume.folder) {
         make_mount_point(&volume.path, volume.folder)?;
     }
-    mount_bind_recursive(under_old(&volume.source), &volume.path)?;
+    // What was looked up before may have been replaced by another program since: it is looked up in this mount namespace, and
+    // what was opened is mounted.
+    let source = open_beneath(open_root(&under_old(&volume.source))?, &volume.sub_path)?;
+    mount_bind_recursive(path_of(&source), &volume.path)?;
     Ok(())
+}
+
+fn is_folder(file: &OwnedFd) -> io::Result<bool> {
+    let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(file)?.st_mode);
+    Ok(kind == rustix::fs::FileType::Directory)
+}
+
+/// The path that leads to an open file itself, whatever stands at its path by now.
+fn path_of(file: &OwnedFd) -> String {
+    format!("{OLD}/proc/self/fd/{}", file.as_raw_fd())
 }
 
 fn make_mount_point(path: &Path, folder: bool) -> io::Result<()> {
