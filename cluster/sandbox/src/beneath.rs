@@ -57,6 +57,29 @@ pub fn write_new_beneath(root: &Path, path: &Path, bytes: &[u8]) -> io::Result<(
     }
 }
 
+/// Opens a mount point for a folder or a file at a path within the folder `root`, and makes it where it is missing.
+///
+/// # Errors
+/// It cannot be made, or the path leads out of `root`, be it by a link.
+#[cfg(target_os = "linux")]
+pub(crate) fn mount_point_beneath(root: &Path, path: &Path, folder: bool) -> io::Result<OwnedFd> {
+    match open_beneath(open_root(root)?, path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        found => return found,
+    }
+    let make = |above: &OwnedFd, name: &OsStr| match mkdirat(above, name, Mode::from(0o755)) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(error.into()),
+    };
+    if folder {
+        return walk(open_root(root)?, path, &make);
+    }
+    let (above, name) = (path.parent(), path.file_name().ok_or_else(leads_out)?);
+    let above = walk(open_root(root)?, above.unwrap_or(Path::new("")), &make)?;
+    let how = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(&above, name, how, Mode::from(0o644))?)
+}
+
 fn make_folder(above: &OwnedFd, name: &OsStr) -> io::Result<()> {
     let mode = Mode::RWXU | Mode::RWXG | Mode::RWXO;
     match mkdirat(above, name, mode) {

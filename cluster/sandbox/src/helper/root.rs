@@ -14,7 +14,7 @@ use rustix::mount::{
 
 use super::root_plan::{self, Entry, Plan, Volume};
 use super::{Done, dev};
-use crate::beneath::{open_beneath, open_root};
+use crate::beneath::{mount_point_beneath, open_beneath, open_root};
 use crate::wire::{BuildRoot, During, Step};
 
 /// The host's root, until the container's first process unmounts it.
@@ -81,10 +81,16 @@ pub(super) fn build(plan: &Plan) -> Done {
     for path in &plan.hidden {
         mount("tmpfs", path, "tmpfs", SAFE, c"mode=755").about(Step::Root, path.display())?;
     }
+    let mut placed: Vec<Placed<'_>> = Vec::new();
     for volume in &plan.volumes {
-        add_volume(volume).about(Step::Volume, volume.path.display())?;
+        let outer = placed
+            .iter()
+            .rev()
+            .find(|outer| volume.path.starts_with(&outer.volume.path));
+        let place = add_volume(volume, outer).about(Step::Volume, volume.path.display())?;
+        placed.push(Placed { volume, place });
     }
-    make_read_only(plan).during(Step::Root)
+    make_read_only(plan, &placed).during(Step::Root)
 }
 
 /// Makes an empty root in memory and puts the host's below it.
@@ -209,16 +215,33 @@ fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn add_volume(volume: &Volume) -> io::Result<()> {
-    let there = fs::metadata(&volume.path);
-    if !there.is_ok_and(|there| there.is_dir() == volume.folder) {
-        make_mount_point(&volume.path, volume.folder)?;
-    }
+/// A volume that is mounted, and where: in another volume, links that programs have put into that one have been followed.
+struct Placed<'a> {
+    volume: &'a Volume,
+    place: PathBuf,
+}
+
+/// Mounts a volume, and returns where it is.
+fn add_volume(volume: &Volume, outer: Option<&Placed<'_>>) -> io::Result<PathBuf> {
+    let place = match outer {
+        Some(outer) => {
+            let below = volume.path.strip_prefix(&outer.volume.path).unwrap_or(&volume.path);
+            let point = mount_point_beneath(&outer.place, below, volume.folder)?;
+            fs::read_link(path_of(&point))?
+        }
+        None => {
+            let there = fs::metadata(&volume.path);
+            if !there.is_ok_and(|there| there.is_dir() == volume.folder) {
+                make_mount_point(&volume.path, volume.folder)?;
+            }
+            volume.path.clone()
+        }
+    };
     // What was looked up before may have been replaced by another program since: it is looked up in this mount namespace, and
     // what was opened is mounted.
     let source = open_beneath(open_root(&under_old(&volume.source))?, &volume.sub_path)?;
-    mount_bind_recursive(path_of(&source), &volume.path)?;
-    Ok(())
+    mount_bind_recursive(path_of(&source), &place)?;
+    Ok(place)
 }
 
 fn is_folder(file: &OwnedFd) -> io::Result<bool> {
@@ -250,7 +273,7 @@ fn under_old(path: &Path) -> PathBuf {
 }
 
 /// Makes every mount read-only that is not meant to be written to, one by one: a flag does not reach the mounts below.
-fn make_read_only(plan: &Plan) -> io::Result<()> {
+fn make_read_only(plan: &Plan, placed: &[Placed<'_>]) -> io::Result<()> {
     let mut declared: Vec<(&Path, bool)> = ["/tmp", "/run", "/dev"].map(|path| (Path::new(path), true)).into();
     declared.extend(RUN_SHOWN.map(|name| match name {
         "wrappers" => (Path::new("/run/wrappers"), false),
@@ -258,9 +281,9 @@ fn make_read_only(plan: &Plan) -> io::Result<()> {
     }));
     declared.extend(plan.hidden.iter().map(|path| (path.as_path(), false)));
     declared.extend(
-        plan.volumes
+        placed
             .iter()
-            .map(|volume| (volume.path.as_path(), volume.writable)),
+            .map(|placed| (placed.place.as_path(), placed.volume.writable)),
     );
     let table = fs::read(Path::new(OLD).join("proc/self/mountinfo"))?;
     for (path, options) in table.split(|byte| *byte == b'\n').filter_map(parse_mount) {
