@@ -141,7 +141,7 @@ pub fn forbidden_message(attributes: &Attributes, reason: &str) -> String {
 
 /// Text in double quotes as Go's `%q` writes it.
 pub(crate) fn quote(text: &str) -> String {
-    format!("{text:?}")
+    base_go::quoted(text)
 }
 
 #[cfg(test)]
@@ -173,7 +173,12 @@ mod tests {
             text,
             r#"pods is forbidden: User "y" cannot get resource "pods/log" in API group "" at the cluster scope: RBAC: x"#
         );
-        let text = forbidden_message(&Attributes::path(&user, "get", "/healthz"), "");
-        assert_eq!(text, r#"forbidden: User "y" cannot get path "/healthz""#);
+        for (path, quoted) in [
+            ("/healthz", r#""/healthz""#),
+            ("/a'\u{1b}\0\u{ad}", r#""/a'\x1b\x00\u00ad""#),
+        ] {
+            let text = forbidden_message(&Attributes::path(&user, "get", path), "");
+            assert_eq!(text, format!(r#"forbidden: User "y" cannot get path {quoted}"#));
+        }
     }
 }

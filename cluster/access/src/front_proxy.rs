@@ -74,6 +74,7 @@ impl RequestHeaders {
             let all = all.filter_map(text).map(str::trim).filter(|text| !text.is_empty());
             all.map(str::to_owned).collect()
         };
+        let name = texts(&self.user).into_iter().next()?;
         let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (name, value) in headers {
             let mut prefixes = self.extra_prefixes.iter().map(|prefix| prefix.to_ascii_lowercase());
@@ -83,7 +84,7 @@ impl RequestHeaders {
             }
         }
         let user = User {
-            name: texts(&self.user).into_iter().next()?,
+            name,
             uid: texts(&self.uid).into_iter().next().unwrap_or_default(),
             groups: texts(&self.group),
             extra,
@@ -127,8 +128,8 @@ impl FrontProxies {
         Ok(())
     }
 
-    /// The user that a front proxy names; none if no front proxy is trusted or the headers name no user. Errors: the
-    /// certificate is not that of a trusted front proxy.
+    /// The user that a front proxy names; none if no front proxy is trusted or the headers name no user, whoever the client is.
+    /// Errors: the certificate is not that of a trusted front proxy.
     pub(crate) fn authenticate(
         &self,
         headers: &HeaderMap,
@@ -138,6 +139,10 @@ impl FrontProxies {
         if !accepted.any {
             return Ok(None);
         }
+        // Most clients are no front proxies: their certificates are not verified for nothing.
+        let Some(user) = accepted.headers.user(headers) else {
+            return Ok(None);
+        };
         let proxy = self.certificates.authenticate(peer)?;
         if !accepted.names.is_empty() && !accepted.names.contains(&proxy.name) {
             return Err(AuthenticationError::Certificate {
@@ -145,7 +150,7 @@ impl FrontProxies {
                 reason: "its common name is not among the allowed names of front proxies".to_owned(),
             });
         }
-        Ok(accepted.headers.user(headers))
+        Ok(Some(user))
     }
 }
 
@@ -175,6 +180,8 @@ pub fn identity_headers(user: &User) -> Vec<(String, String)> {
 
 #[cfg(test)]
 mod tests {
+    use base_clock::Entropy;
+    use base_secrets::Authority;
     use http::HeaderName;
 
     use super::*;
@@ -194,6 +201,20 @@ mod tests {
         assert_eq!(RequestHeaders::default().user(&headers), Some(sent));
         headers.remove(USER);
         assert_eq!(RequestHeaders::default().user(&headers), None);
+    }
+
+    #[test]
+    fn certificates_are_verified_only_where_a_header_names_a_user() {
+        let (clock, entropy) = (Clock::real(), Entropy::os());
+        let authority = Authority::generate("front-proxy", &clock, &entropy).unwrap();
+        let proxies = FrontProxies::new(clock);
+        let bundle = authority.certificate_pem();
+        proxies.trust(&bundle, Vec::new(), RequestHeaders::default()).unwrap();
+        let foreign = PeerCertificates::new(vec![vec![0].into()]);
+        let mut headers = HeaderMap::new();
+        assert_eq!(proxies.authenticate(&headers, &foreign).unwrap(), None);
+        headers.insert(USER, HeaderValue::from_static("jane"));
+        assert!(proxies.authenticate(&headers, &foreign).is_err());
     }
 
     #[test]

@@ -11,6 +11,9 @@ use crate::error::PatchError;
 pub const OPERATIONS_MAX: usize = 10_000;
 /// Bytes that all `copy` operations of one patch may copy: the largest request body; each copy could double the object.
 pub const COPY_BYTES_MAX: usize = 3 << 20;
+/// Values that may be looked at to see how deep all `move` operations of one patch reach: several times those of the largest
+/// object, in a fraction of a second.
+const MOVED_VALUES_MAX: usize = 16 << 20;
 /// How deep an object may become by patching: as deep as serde_json reads one. Deeper ones could not be read back.
 pub const DEPTH_MAX: usize = 127;
 
@@ -40,19 +43,25 @@ pub fn json_patch(object: &Value, patch: &Value) -> Result<Value, PatchError> {
         )));
     }
     let mut result = object.clone();
-    let mut copied = 0;
+    let (mut copied, mut moved) = (0, 0);
     for operation in operations {
         let operation = Operation(operation);
         match operation.text("op")? {
-            "add" => operation.add(&mut result, operation.value())?,
+            "add" => {
+                let value = operation.value();
+                check_depth(operation.text("path")?, &value)?;
+                operation.add(&mut result, value)?;
+            }
             "remove" => drop(operation.take(&mut result, "path")?),
             "replace" => operation.replace(&mut result)?,
             "move" => {
                 let value = operation.take(&mut result, "from")?;
+                operation.check_moved(&value, &mut moved)?;
                 operation.add(&mut result, value)?;
             }
             "copy" => {
                 let value = operation.copied(&result, &mut copied)?;
+                check_depth(operation.text("path")?, &value)?;
                 operation.add(&mut result, value)?;
             }
             "test" => operation.test(&result)?,
@@ -78,7 +87,6 @@ impl<'a> Operation<'a> {
 
     fn add(&self, document: &mut Value, value: Value) -> Result<(), PatchError> {
         let path = self.text("path")?;
-        check_depth(path, &value)?;
         let (parent, key) = parent_mut(document, path)?;
         match parent {
             Value::Object(fields) => {
@@ -142,6 +150,22 @@ impl<'a> Operation<'a> {
             )));
         }
         Ok(value.cloned().unwrap_or_default())
+    }
+
+    /// As [`check_depth`], for a value that the object had already: it is looked at only if it comes deeper than it was, and
+    /// `moved` counts how much of it was.
+    fn check_moved(&self, value: &Value, moved: &mut usize) -> Result<(), PatchError> {
+        let (from, path) = (self.text("from")?, self.text("path")?);
+        if levels(path) <= levels(from) {
+            return Ok(());
+        }
+        *moved += count(value);
+        if *moved > MOVED_VALUES_MAX {
+            return Err(PatchError::NotApplicable(format!(
+                "JSON patch move makes {moved} values deeper, exceeding the limit {MOVED_VALUES_MAX}"
+            )));
+        }
+        check_depth(path, value)
     }
 
     fn test(&self, document: &Value) -> Result<(), PatchError> {
@@ -222,13 +246,27 @@ fn index(key: &str, length: usize) -> Option<usize> {
 
 /// Refuses what would nest too deep.
 fn check_depth(path: &str, value: &Value) -> Result<(), PatchError> {
-    let nested = path.matches('/').count() + depth(value);
+    let nested = levels(path) + depth(value);
     if nested > DEPTH_MAX {
         return Err(PatchError::TooLarge(format!(
             "the patched object would be nested deeper than {DEPTH_MAX} levels"
         )));
     }
     Ok(())
+}
+
+/// How deep a path leads.
+fn levels(path: &str) -> usize {
+    path.matches('/').count()
+}
+
+/// A value and all those in it.
+fn count(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(count).sum::<usize>(),
+        Value::Object(fields) => 1 + fields.values().map(count).sum::<usize>(),
+        _ => 1,
+    }
 }
 
 fn depth(value: &Value) -> usize {
@@ -384,6 +422,34 @@ mod tests {
             json_patch(&json!({}), &json!(many)),
             Err(PatchError::TooLarge(_))
         ));
+    }
+
+    #[test]
+    fn moves_of_a_large_value_are_cheap_or_refused() {
+        let object = json!({"a": vec![0; 1 << 20], "in": {"deep": {}}});
+        // There and back, many times.
+        let moves = |path: &str, pairs: usize| {
+            let there = json!({"op": "move", "from": "/a", "path": path});
+            let back = json!({"op": "move", "from": path, "path": "/a"});
+            let pairs = std::iter::repeat_n([there, back], pairs);
+            Value::Array(pairs.flatten().collect())
+        };
+        for (path, pairs) in [("/b", OPERATIONS_MAX / 2), ("/in/deep/a", 2)] {
+            assert_eq!(json_patch(&object, &moves(path, pairs)).as_ref(), Ok(&object), "{path}");
+        }
+        let refused = json_patch(&object, &moves("/in/deep/a", OPERATIONS_MAX / 2));
+        assert!(matches!(refused, Err(PatchError::NotApplicable(_))));
+    }
+
+    #[test]
+    fn move_cannot_make_an_object_too_deep() {
+        let chain = |levels: usize| (0..levels).fold(json!({}), |inner, _| json!({"x": inner}));
+        for (levels_below, expected) in [(62, true), (63, false)] {
+            let object = json!({"a": chain(levels_below), "b": chain(62)});
+            let path = format!("/b{}/y", "/x".repeat(62));
+            let patch = json!([{"op": "move", "from": "/a", "path": path}]);
+            assert_eq!(json_patch(&object, &patch).is_ok(), expected, "{levels_below}");
+        }
     }
 
     #[test]

@@ -36,9 +36,9 @@ pub(crate) enum Operation {
 impl Manager {
     /// As conflicts show it.
     pub(crate) fn shown(&self) -> String {
-        let mut shown = format!("{:?}", self.name);
+        let mut shown = base_go::quoted(&self.name);
         if !self.subresource.is_empty() {
-            shown.push_str(&format!(" with subresource {:?}", self.subresource));
+            shown.push_str(&format!(" with subresource {}", base_go::quoted(&self.subresource)));
         }
         if let Some(api_version) = &self.api_version {
             shown.push_str(&format!(" using {api_version}"));
@@ -204,4 +204,20 @@ pub(crate) fn tidy(managers: Managers) -> Managers {
         }
     }
     tidied
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn managers_are_shown_as_go_quotes_them() {
+        let manager = Manager {
+            operation: Operation::Update,
+            name: "a\u{1b}'".to_owned(),
+            api_version: Some("v1".to_owned()),
+            subresource: "status\0".to_owned(),
+        };
+        assert_eq!(manager.shown(), r#""a\x1b'" with subresource "status\x00" using v1"#);
+    }
 }

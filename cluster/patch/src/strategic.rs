@@ -1,6 +1,8 @@
 //! Strategic merge patch: a merge patch that knows which lists are maps by key, and directives that express what a
 //! merge cannot. After apimachinery v0.35 `pkg/util/strategicpatch/patch.go`. Lists are in `strategic_lists`.
 
+use std::collections::HashSet;
+
 use cluster_schema::Schema;
 use serde_json::{Map, Value};
 
@@ -61,7 +63,7 @@ pub(crate) fn merge_map(
         }
     }
     retain_keys(&mut original, patch)?;
-    let mut done = Vec::new();
+    let mut done = HashSet::new();
     for (key, order) in patch {
         let Some(field) = key.strip_prefix(SET_ELEMENT_ORDER) else {
             continue;
@@ -89,10 +91,10 @@ pub(crate) fn merge_map(
             field.to_owned(),
             Value::Array(merge_list_in_order(old, values, order, &rule)?),
         );
-        done.push(field);
+        done.insert(field);
     }
     for (key, change) in patch {
-        if key == PATCH || key == RETAIN_KEYS || key.starts_with(SET_ELEMENT_ORDER) || done.contains(&key.as_str()) {
+        if key == PATCH || key == RETAIN_KEYS || key.starts_with(SET_ELEMENT_ORDER) || done.contains(key.as_str()) {
             continue;
         }
         if let Some(field) = key.strip_prefix(DELETE_FROM_LIST) {
@@ -138,9 +140,9 @@ fn retain_keys(original: &mut Map<String, Value>, patch: &Map<String, Value>) ->
     };
     let malformed = || PatchError::Malformed("invalid patch format of retainKeys".to_owned());
     let names = directive.as_array().ok_or_else(malformed)?;
-    let names: Option<Vec<&str>> = names.iter().map(Value::as_str).collect();
+    let names: Option<HashSet<&str>> = names.iter().map(Value::as_str).collect();
     let names = names.ok_or_else(malformed)?;
-    let named = |key: &str| names.contains(&key);
+    let named = |key: &str| names.contains(key);
     // A field that the patch sets and does not retain contradicts itself.
     if patch
         .iter()
@@ -406,6 +408,15 @@ mod tests {
             &schema(),
         );
         assert_eq!(merged, Ok(list(vec![element(0, "again"), element(1, "old")])));
+        let long = 100_000;
+        let texts = |range: std::ops::Range<usize>| range.map(|n| format!("n{n}")).collect::<Vec<_>>();
+        let deletions = json!({"$deleteFromPrimitiveList/set": texts(1..long)});
+        let left = strategic_merge(&json!({"set": texts(0..long)}), &deletions, &schema());
+        assert_eq!(left, Ok(json!({"set": ["n0"]})));
+        let retained = json!({"labels": {"$retainKeys": texts(1..long)}});
+        let labels: Map<String, Value> = texts(0..long).into_iter().map(|name| (name, json!(""))).collect();
+        let left = strategic_merge(&json!({"labels": labels}), &retained, &schema()).unwrap();
+        assert_eq!(left["labels"].as_object().map(Map::len), Some(long - 1));
         // Searching the list for each element takes minutes.
         assert!(started.elapsed() < std::time::Duration::from_secs(20));
     }

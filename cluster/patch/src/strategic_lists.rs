@@ -229,6 +229,8 @@ pub(crate) fn delete_from_primitive_list(list: Option<&mut Value>, values: &Valu
             "invalid patch format of primitive list".to_owned(),
         ));
     };
-    items.retain(|item| !values.contains(item));
+    // As text, so that long lists are not searched again for each element.
+    let values: HashSet<String> = values.iter().map(Value::to_string).collect();
+    items.retain(|item| !values.contains(&item.to_string()));
     Ok(())
 }

@@ -110,7 +110,8 @@ impl Inner {
         mounts.extend(etc_files(context, pod)?);
         let placed = layout.placed().iter();
         mounts.extend(placed.map(|placed| Mount {
-            source: placed.source.clone(),
+            source: placed.root.clone(),
+            sub_path: placed.sub_path.clone(),
             path: PathBuf::from(&placed.path),
             writable: placed.writable,
         }));
@@ -159,6 +160,7 @@ impl Inner {
         folders.dedup();
         let mounts = folders.into_iter().map(|folder| Mount {
             source: folder.to_owned(),
+            sub_path: PathBuf::new(),
             path: folder.to_owned(),
             writable: false,
         });
@@ -303,6 +305,7 @@ fn etc_files(context: &ContainerContext, pod: &Pod) -> io::Result<Vec<Mount>> {
         fs::write(&source, text)?;
         mounts.push(Mount {
             source,
+            sub_path: PathBuf::new(),
             path,
             writable: false,
         });

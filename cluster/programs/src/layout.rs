@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
 use cluster_node::{Files, Mount, Mounted, Scratch};
+use cluster_sandbox::{make_folders_beneath, write_new_beneath};
 use k8s_openapi::api::core::v1::{Container, Pod as PodObject};
 
 use crate::command_line::Translation;
@@ -23,9 +24,18 @@ use crate::volume_folder::{Content, VolumeFolder, make_folder};
 pub(crate) struct Placed {
     /// Where it is mounted.
     pub(crate) path: String,
-    /// The folder or file.
-    pub(crate) source: PathBuf,
+    /// The folder of the whole volume, or a file.
+    pub(crate) root: PathBuf,
+    /// The part of it that is mounted; empty for all of it. Programs of the pod may have put links there.
+    pub(crate) sub_path: PathBuf,
     pub(crate) writable: bool,
+}
+
+impl Placed {
+    /// The folder or file that is mounted.
+    fn source(&self) -> PathBuf {
+        self.root.components().chain(self.sub_path.components()).collect()
+    }
 }
 
 /// The folder of a persistent volume that has no folder of its own; removed with the volume.
@@ -69,13 +79,15 @@ impl Layout {
             .iter()
             .map(|mount| Placed {
                 path: mount.path().to_owned(),
-                source: source(&pod, mount),
+                root: root(&pod, mount),
+                sub_path: PathBuf::from(mount.sub_path()),
                 writable: mount.is_writable(),
             })
             .collect();
         let message = Placed {
             path: termination::path(container),
-            source: termination::file(&pod.container(&container.name)),
+            root: termination::file(&pod.container(&container.name)),
+            sub_path: PathBuf::new(),
             writable: true,
         };
         // What the pod mounts there itself wins.
@@ -84,7 +96,7 @@ impl Layout {
             placed.insert(behind, message);
         }
         let translated = placed.iter().filter(|_| found == Found::Linked);
-        let translation = Translation::new(translated.map(|placed| (placed.path.clone(), placed.source.clone())));
+        let translation = Translation::new(translated.map(|placed| (placed.path.clone(), placed.source())));
         Layout {
             found,
             pod,
@@ -131,10 +143,10 @@ impl Layout {
                     self.write_volume(mount.volume(), root, files.collect())?;
                 }
                 Mounted::Scratch(scratch) => {
-                    make_writable(&root.join(mount.sub_path()))?;
+                    make_writable(&root, mount.sub_path())?;
                     write_scratch(&root, scratch)?;
                 }
-                Mounted::Claim(_) => make_writable(&root.join(mount.sub_path()))?,
+                Mounted::Claim(_) => make_writable(&root, mount.sub_path())?,
             }
         }
         Ok(())
@@ -164,7 +176,7 @@ impl Layout {
             if let Some(above) = link.parent() {
                 make_folder(above)?;
             }
-            match symlink(&placed.source, &link) {
+            match symlink(placed.source(), &link) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 linked => linked?,
             }
@@ -185,13 +197,6 @@ fn machine_url(url: &str, shared_port: Option<u16>) -> Option<String> {
     let port = port.split('/').next().and_then(|port| port.parse().ok());
     let is_rewritten = whole && (shared_port.is_none() || port != shared_port);
     is_rewritten.then(|| format!("{scheme}://{MACHINE}{behind}"))
-}
-
-fn source(pod: &Pod, mount: &Mount) -> PathBuf {
-    match mount.sub_path() {
-        "" => root(pod, mount),
-        sub_path => root(pod, mount).join(sub_path),
-    }
 }
 
 /// The folder of the whole volume.
@@ -223,13 +228,14 @@ fn claim_folder(own: &Path) -> PathBuf {
     data.join(name)
 }
 
-/// Makes a folder that its programs may write to, whoever they run as.
-fn make_writable(folder: &Path) -> io::Result<()> {
-    if !folder.exists() {
-        make_folder(folder)?;
-        fs::set_permissions(folder, fs::Permissions::from_mode(0o777))?;
+/// Makes a volume's folder, and folders in it, that its programs may write to, whoever they run as. Errors: the path leads out
+/// of the volume, be it by a link that a program has made.
+fn make_writable(root: &Path, sub_path: &str) -> io::Result<()> {
+    if !root.exists() {
+        make_folder(root)?;
+        fs::set_permissions(root, fs::Permissions::from_mode(0o777))?;
     }
-    Ok(())
+    make_folders_beneath(root, Path::new(sub_path))
 }
 
 /// Writes what containers of this process have put into an `emptyDir` in memory. What programs have written stays.
@@ -238,14 +244,7 @@ fn write_scratch(root: &Path, scratch: Scratch<'_>) -> io::Result<()> {
         return Ok(());
     }
     for (path, bytes) in scratch.files() {
-        let file = root.join(path);
-        if file.exists() {
-            continue;
-        }
-        if let Some(above) = file.parent() {
-            make_folder(above)?;
-        }
-        fs::write(file, bytes)?;
+        write_new_beneath(root, Path::new(&path), &bytes)?;
     }
     Ok(())
 }

@@ -3,13 +3,13 @@
 //! is not found again.
 
 use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::process::{Child, ChildStdin, Command};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::memory::Processes;
 use crate::process::{Ended, Output, Process, Run};
@@ -69,7 +69,8 @@ pub(crate) enum Input {
     Pipe,
 }
 
-/// A program in a process group of its own.
+/// A program in a process group of its own. Its id stays taken until this is dropped, even when it has ended: until then a
+/// signal to the group reaches no other.
 pub(crate) struct Plain {
     child: Child,
     group: Pid,
@@ -133,12 +134,20 @@ impl Process for Plain {
     }
 
     async fn wait(&mut self) -> io::Result<Ended> {
-        let status = self.child.wait().await?;
-        Ok(match (status.code(), status.signal()) {
-            (Some(code), _) => Ended::Exited(code),
-            (None, Some(signal)) => Ended::Signaled(signal),
-            (None, None) => Ended::Exited(255),
-        })
+        // Before it is looked at for the first time, so that no end is missed.
+        let mut ends = signal(SignalKind::child())?;
+        // It is reaped when it is dropped.
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        loop {
+            if let Some(status) = waitid(WaitId::Pid(self.group), options)? {
+                return Ok(match (status.exit_status(), status.terminating_signal()) {
+                    (Some(code), _) => Ended::Exited(code),
+                    (None, Some(signal)) => Ended::Signaled(signal),
+                    (None, None) => Ended::Exited(255),
+                });
+            }
+            ends.recv().await;
+        }
     }
 }
 
@@ -151,6 +160,10 @@ impl Drop for Plain {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use rustix::process::test_kill_process;
+
     use super::*;
 
     fn sleeper() -> (Child, Pid) {
@@ -163,6 +176,33 @@ mod tests {
             .unwrap();
         let id = i32::try_from(child.id().unwrap()).unwrap();
         (child, Pid::from_raw(id).unwrap())
+    }
+
+    #[tokio::test]
+    async fn an_id_stays_taken_until_the_last_signal_to_its_group() {
+        let guardian = Guardian::start().unwrap();
+        for (script, expected) in [
+            ("exit 3", Ended::Exited(3)),
+            ("kill -s KILL $$", Ended::Signaled(Signal::KILL.as_raw())),
+        ] {
+            let run = Run {
+                program: "/bin/sh".into(),
+                args: vec!["-c".to_owned(), script.to_owned()],
+                env: Vec::new(),
+                working_dir: "/".into(),
+            };
+            let mut plain = Plain::start(&run, guardian.clone(), Input::Empty).unwrap();
+            let group = plain.group;
+            for _ in 0..2 {
+                assert_eq!(plain.wait().await.unwrap(), expected, "{script}");
+            }
+            assert!(
+                test_kill_process(group).is_ok(),
+                "{script}: another program could have its id"
+            );
+            drop(plain);
+            assert!(test_kill_process(group).is_err(), "{script}: it is not reaped");
+        }
     }
 
     /// The pipe ends as it does when this process is killed.

@@ -42,12 +42,20 @@ impl VolumeFolder {
             return Ok(());
         }
         make_folder(&self.path)?;
-        let before = fs::read_link(self.path.join(DATA)).ok();
+        let written = self.switch_to(&content);
+        // What was replaced, or could not be written to its end.
+        let removed = self.remove_all_but_current();
+        written.and(removed)?;
+        self.written = Some(content);
+        Ok(())
+    }
+
+    fn switch_to(&mut self, content: &Content) -> io::Result<()> {
         self.times += 1;
         let name = format!("..{}", self.times);
         let folder = self.path.join(&name);
         make_folder(&folder)?;
-        for (path, (bytes, mode)) in &content {
+        for (path, (bytes, mode)) in content {
             write_file(&folder, path, bytes, *mode)?;
         }
         let next = self.path.join(DATA_NEXT);
@@ -58,7 +66,7 @@ impl VolumeFolder {
             let tops = content.keys().filter_map(|path| path.split('/').next());
             tops.map(str::to_owned).collect()
         };
-        let now = shown(&content);
+        let now = shown(content);
         for top in &now {
             let link = self.path.join(top);
             if fs::symlink_metadata(&link).is_err() {
@@ -68,10 +76,19 @@ impl VolumeFolder {
         for gone in self.written.as_ref().map(shown).unwrap_or_default().difference(&now) {
             remove_file(&self.path.join(gone))?;
         }
-        if let Some(before) = before {
-            fs::remove_dir_all(self.path.join(before))?;
+        Ok(())
+    }
+
+    fn remove_all_but_current(&self) -> io::Result<()> {
+        let current = fs::read_link(self.path.join(DATA)).ok();
+        for entry in fs::read_dir(&self.path)? {
+            let name = entry?.file_name();
+            let time = name.to_str().and_then(|name| name.strip_prefix(".."));
+            let is_ours = time.is_some_and(|time| time.parse::<u64>().is_ok());
+            if is_ours && current.as_deref() != Some(Path::new(&name)) {
+                fs::remove_dir_all(self.path.join(name))?;
+            }
         }
-        self.written = Some(content);
         Ok(())
     }
 }
@@ -153,5 +170,23 @@ mod tests {
             let error = volume.write(content(&[(path, "x")])).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{path}");
         }
+    }
+
+    #[test]
+    fn a_failed_write_leaves_what_was_there_and_nothing_else() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("v");
+        let mut volume = VolumeFolder::new(path.clone());
+        let entries = || fs::read_dir(&path).unwrap().count();
+        for _ in 0..3 {
+            assert!(volume.write(content(&[("a", "1"), ("b/../c", "1")])).is_err());
+            assert_eq!(entries(), 0);
+        }
+        volume.write(content(&[("a", "1")])).unwrap();
+        for _ in 0..3 {
+            assert!(volume.write(content(&[("a", "2"), ("b/../c", "2")])).is_err());
+            assert_eq!(entries(), 3, "a file, the link and what it leads to");
+        }
+        assert_eq!(fs::read_to_string(path.join("a")).unwrap(), "1");
     }
 }

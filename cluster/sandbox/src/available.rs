@@ -62,6 +62,7 @@ async fn try_once(program: &Path) -> io::Result<()> {
             command: helper::arguments(&path, Role::Trial),
             mounts: vec![Mount {
                 source: std::fs::canonicalize(program)?,
+                sub_path: PathBuf::new(),
                 path,
                 writable: false,
             }],

@@ -215,6 +215,7 @@ fn messages(pod: u32, options: ContainerOptions) -> io::Result<(BuildRoot, Start
             .into_iter()
             .map(|mount| MountAt {
                 source: mount.source.into_os_string(),
+                sub_path: mount.sub_path.into_os_string(),
                 path: mount.path.into_os_string(),
                 writable: mount.writable,
             })

@@ -1,5 +1,6 @@
 //! Pods as plain programs: Linux namespaces of one pod and its containers, without root and without a container engine.
-//! Knows nothing of Kubernetes objects, images or policies; writes nothing outside the namespaces that it makes.
+//! Knows nothing of Kubernetes objects, images or policies; writes nothing outside the namespaces that it makes and the
+//! volumes of its callers.
 //!
 //! A pod is a user, network, UTS and IPC namespace, held by a helper process. Each of its containers adds a mount and a
 //! PID namespace. Helpers are this program started again ([`run_if_helper`]); they end with this process, however it
@@ -10,8 +11,10 @@
 //! This separates programs from each other and from mistakes. It does not confine hostile code: the kernel, and every
 //! file of the host that this user may read, stay within reach.
 
+mod beneath;
 mod options;
 
+pub use beneath::{make_folders_beneath, write_new_beneath};
 pub use options::{ContainerOptions, Ended, ExecOptions, Limits, Missing, Mount, PodOptions, Signal};
 
 #[cfg(target_os = "linux")]

@@ -44,6 +44,9 @@ pub struct ContainerOptions {
 pub struct Mount {
     /// A folder or file of the host; links are followed.
     pub source: PathBuf,
+    /// The part of the source that is mounted; empty for all of it. Programs may have written it: a link in it is followed
+    /// within the source, and one that leads out of the source is an error.
+    pub sub_path: PathBuf,
     /// An absolute path in the container.
     pub path: PathBuf,
     /// Whether the program may write to it.

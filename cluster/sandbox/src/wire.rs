@@ -67,6 +67,7 @@ pub(crate) struct BuildRoot {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct MountAt {
     pub(crate) source: OsString,
+    pub(crate) sub_path: OsString,
     pub(crate) path: OsString,
     pub(crate) writable: bool,
 }
@@ -407,6 +408,7 @@ mod tests {
         let (mut read, write) = std::io::pipe().unwrap();
         let sent = MountAt {
             source: OsString::from_vec(vec![0xff, b'a']),
+            sub_path: OsString::new(),
             path: "/x".into(),
             writable: true,
         };

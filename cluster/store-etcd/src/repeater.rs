@@ -137,6 +137,13 @@ pub(crate) fn entry(key: Key, kv: &KeyValue) -> Result<Entry, StoreError> {
     })
 }
 
+/// As [`entry`], for lists: what is no object is logged and left out of them.
+pub(crate) fn entry_or_none(key: Key, kv: &KeyValue) -> Option<Entry> {
+    let read = entry(key, kv);
+    read.inspect_err(|error| tracing::error!(%error, "an object is left out"))
+        .ok()
+}
+
 /// All of a resource at a revision; 0 is the newest.
 async fn read(client: &Client, layout: &Layout, resource: &Arc<str>, at: u64) -> Result<Whole, Failure> {
     let span = layout.resource(resource);
@@ -154,15 +161,9 @@ async fn read(client: &Client, layout: &Layout, resource: &Arc<str>, at: u64) ->
         if at == 0 {
             at = revision_of(page.header.as_ref());
         }
-        for kv in &page.kvs {
-            let Some(key) = layout.parse(resource, &kv.key) else {
-                continue;
-            };
-            match entry(key, kv) {
-                Ok(entry) => entries.push(entry),
-                Err(error) => tracing::error!(%error, "an object is left out"),
-            }
-        }
+        let keyed = page.kvs.iter();
+        let keyed = keyed.filter_map(|kv| Some((layout.parse(resource, &kv.key)?, kv)));
+        entries.extend(keyed.filter_map(|(key, kv)| entry_or_none(key, kv)));
         match page.kvs.last() {
             Some(last) if page.more => first = behind(&last.key),
             _ => {

@@ -23,7 +23,7 @@ use crate::layout::{Layout, behind};
 use crate::leases::Leases;
 use crate::newest::Newest;
 use crate::options::{EtcdError, EtcdOptions};
-use crate::repeater::{Repeater, entry, unavailable};
+use crate::repeater::{Repeater, entry, entry_or_none, unavailable};
 use crate::wire::{
     Compare, PutRequest, RangeRequest, Request, RequestOp, Response, TARGET_MOD, Target, TxnRequest, TxnResponse,
     number, revision_of, to_wire,
@@ -206,42 +206,48 @@ impl Inner {
     /// A page of a revision that memory has forgotten and etcd may still have.
     async fn list_in_etcd(&self, range: &Range, page: &Page, at: Revision) -> Result<Listing, StoreError> {
         let span = self.layout.range(range);
-        let first = match &page.after {
+        let mut first = match &page.after {
             Some(after) => behind(&self.layout.key(after)).max(span.first),
             None => span.first,
         };
         // Etcd cannot count one name in many namespaces; only the reader of all keys can.
         let limit = if range.name.is_none() { page.limit } else { None };
-        let answer = self
-            .client
-            .range(RangeRequest {
+        let mut entries = Vec::new();
+        let mut remaining = loop {
+            // What is left out does not count, or else a page of nothing else would be the end of the list.
+            let wanted = limit.map_or(0, |limit| to_wire((limit.get() - entries.len()) as u64));
+            let request = RangeRequest {
                 key: first,
-                range_end: span.end,
-                limit: limit.map_or(0, |limit| to_wire(limit.get() as u64)),
+                range_end: span.end.clone(),
+                limit: wanted,
                 revision: to_wire(at.0),
                 keys_only: false,
-            })
-            .await;
-        let answer = match answer {
-            Err(Failure::Refused {
-                code: Code::OutOfRange, ..
-            }) => {
-                let oldest = self
-                    .begun(&range.resource)
-                    .map_or(at, |repeater| repeater.mirror.revision());
-                return Err(StoreError::Expired { requested: at, oldest });
+            };
+            let answer = match self.client.range(request).await {
+                Err(Failure::Refused {
+                    code: Code::OutOfRange, ..
+                }) => {
+                    let oldest = self
+                        .begun(&range.resource)
+                        .map_or(at, |repeater| repeater.mirror.revision());
+                    return Err(StoreError::Expired { requested: at, oldest });
+                }
+                answer => answer.map_err(unavailable)?,
+            };
+            let keyed = answer.kvs.iter().filter_map(|kv| {
+                let key = self.layout.parse(&range.resource, &kv.key)?;
+                range.contains(&key).then_some((key, kv))
+            });
+            entries.extend(keyed.filter_map(|(key, kv)| entry_or_none(key, kv)));
+            match (answer.kvs.last(), limit) {
+                (Some(last), Some(limit)) if answer.more && entries.len() < limit.get() => first = behind(&last.key),
+                // Keys of no objects among them are counted: only reading them could tell.
+                _ => {
+                    let read = answer.kvs.len() as u64;
+                    break usize::try_from(number(answer.count).saturating_sub(read)).unwrap_or(usize::MAX);
+                }
             }
-            answer => answer.map_err(unavailable)?,
         };
-        let read = answer.kvs.len() as u64;
-        let mut entries = Vec::new();
-        for kv in &answer.kvs {
-            match self.layout.parse(&range.resource, &kv.key) {
-                Some(key) if range.contains(&key) => entries.push(entry(key, kv)?),
-                _ => {}
-            }
-        }
-        let mut remaining = usize::try_from(number(answer.count).saturating_sub(read)).unwrap_or(usize::MAX);
         if let Some(limit) = page.limit.filter(|limit| entries.len() > limit.get()) {
             remaining += entries.len() - limit.get();
             entries.truncate(limit.get());

@@ -154,6 +154,34 @@ fn flags_and_length(flags: u8, length: usize) -> [u8; 4] {
     [flags, a, b, c]
 }
 
+/// A stream that a client begins, as tests send it: its headers are not compressed. Stream 1 is the first.
+#[cfg(test)]
+pub(crate) fn opened(stream: u32, headers: &[(&str, &str)]) -> Vec<u8> {
+    let number = |number: usize| u32::try_from(number).expect("a test's headers are few").to_be_bytes();
+    let mut block = number(headers.len()).to_vec();
+    for text in headers.iter().flat_map(|(name, value)| [name, value]) {
+        block.extend(number(text.len()));
+        block.extend(text.as_bytes());
+    }
+    let length = u16::try_from(block.len()).expect("a test's headers are short");
+    let mut content = stream.to_be_bytes().to_vec();
+    content.extend([0; 6]);
+    if stream == 1 {
+        content.extend([0x78, 0x01]);
+    }
+    content.push(0);
+    content.extend(length.to_le_bytes());
+    content.extend((!length).to_le_bytes());
+    content.extend(block);
+    control(SYN_STREAM, &content)
+}
+
+/// A stream that a client breaks off, as tests send it.
+#[cfg(test)]
+pub(crate) fn reset(stream: u32) -> Vec<u8> {
+    control(RST_STREAM, &[stream.to_be_bytes(), [0, 0, 0, 5]].concat())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

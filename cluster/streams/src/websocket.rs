@@ -2,6 +2,7 @@
 //! messages, whose bytes are those of binary messages whatever their bounds. (RFC 6455)
 
 use std::io;
+use std::time::Duration;
 
 use base_client::Connection;
 use base64::Engine as _;
@@ -9,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadHalf, duplex, split};
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 /// What a server adds to a client's key (RFC 6455, 1.3).
 const ANSWER: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -17,6 +19,8 @@ const CONTROL_BYTES_MAX: u64 = 125;
 /// Bytes that wait in each direction.
 const PIPE_BYTES_MAX: usize = 64 << 10;
 const PIECE_BYTES: usize = 32 << 10;
+/// How long a connection whose client has closed it may take to end: this side reads the end at once.
+const LAST_MAX: Duration = Duration::from_secs(10);
 /// Answers to pings that wait to be sent.
 const PONGS_MAX: usize = 8;
 
@@ -187,9 +191,14 @@ pub fn unwrapped(connection: Connection) -> Connection {
     tokio::spawn(async move {
         let ((from_client, to_client), (from_here, to_here)) = (split(connection), split(far));
         let (pongs, waiting) = mpsc::channel(PONGS_MAX);
+        let mut wrapping = std::pin::pin!(wrap(from_here, to_client, waiting));
         let ended = tokio::select! {
-            ended = unwrap(from_client, to_here, pongs) => ended,
-            ended = wrap(from_here, to_client, waiting) => ended,
+            // What waits for a client that closes still goes out, then the answer to its close (RFC 6455, 5.5.1).
+            ended = unwrap(from_client, to_here, pongs) => match ended {
+                Ok(()) => timeout(LAST_MAX, wrapping).await.unwrap_or_else(|late| Err(late.into())),
+                Err(error) => Err(error),
+            },
+            ended = &mut wrapping => ended,
         };
         if let Err(error) = ended {
             tracing::debug!(%error, "a WebSocket ended");
@@ -321,6 +330,19 @@ mod tests {
         assert_eq!(&answer[2..], b"hello");
         client.write_all(&masked(CLOSE, &[])).await.unwrap();
         assert_eq!(inner.read(&mut [0]).await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_close_is_answered_behind_what_still_waits() {
+        let (mut client, server) = duplex(1 << 20);
+        let mut inner = unwrapped(Box::new(server));
+        client.write_all(&masked(CLOSE, &1000_u16.to_be_bytes())).await.unwrap();
+        assert_eq!(inner.read(&mut [0]).await.unwrap(), 0);
+        inner.write_all(b"last").await.unwrap();
+        drop(inner);
+        let mut rest = Vec::new();
+        client.read_to_end(&mut rest).await.unwrap();
+        assert_eq!(rest, [binary(&[b"last"]), close()].concat());
     }
 
     #[tokio::test]

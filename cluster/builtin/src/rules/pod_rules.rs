@@ -275,9 +275,9 @@ pub(crate) fn container(
 
 fn mounts(container: &Value, volumes: &HashSet<&str>, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     let mut seen = HashSet::new();
-    let at = path.field("volumeMounts");
+    let list = path.field("volumeMounts");
     for (index, mount) in elements(container, "volumeMounts").enumerate() {
-        let at = at.index(index);
+        let at = list.index(index);
         let name = text(mount, "name");
         if name.is_empty() {
             errors.push(FieldError::required(at.field("name"), ""));
@@ -289,6 +289,24 @@ fn mounts(container: &Value, volumes: &HashSet<&str>, path: &FieldPath<'_>, erro
         if !target.is_empty() && !seen.insert(target) {
             errors.push(FieldError::invalid(at.field("mountPath"), target, "must be unique"));
         }
+        // Upstream names no index on the way to a wrong path.
+        let (sub_path, expression) = (text(mount, "subPath"), text(mount, "subPathExpr"));
+        descending_path(sub_path, &list.field("subPath"), errors);
+        if !sub_path.is_empty() && !expression.is_empty() {
+            let words = "subPathExpr and subPath are mutually exclusive";
+            errors.push(FieldError::invalid(at.field("subPathExpr"), expression, words));
+        }
+        descending_path(expression, &list.field("subPathExpr"), errors);
+    }
+}
+
+/// A path that stays below the folder it is applied to (`validateLocalDescendingPath`).
+fn descending_path(target: &str, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    if target.starts_with('/') {
+        errors.push(FieldError::invalid(path, target, "must be a relative path"));
+    }
+    if target.split('/').any(|part| part == "..") {
+        errors.push(FieldError::invalid(path, target, "must not contain '..'"));
     }
 }
 

@@ -133,6 +133,10 @@ fn broken_objects_are_refused_at_their_field() {
     let table: Vec<(&str, &str, Value, &str, Value, &str)> = vec![
         ("", "Pod", pod(), "/spec/containers", json!([]), "spec.containers: Required value"),
         ("", "Pod", pod(), "/spec/containers", json!([{"name": "c", "image": "x", "imagePullPolicy": "Always", "volumeMounts": [{"name": "nosuch", "mountPath": "/x"}]}]), "spec.containers[0].volumeMounts[0].name: Not found: \"nosuch\""),
+        ("", "Pod", pod(), "/spec/containers", json!([{"name": "c", "image": "x", "imagePullPolicy": "Always", "volumeMounts": [{"name": "e", "mountPath": "/x", "subPath": "../.."}]}]), "spec.containers[0].volumeMounts.subPath: Invalid value: \"../..\": must not contain '..'"),
+        ("", "Pod", pod(), "/spec/containers", json!([{"name": "c", "image": "x", "imagePullPolicy": "Always", "volumeMounts": [{"name": "e", "mountPath": "/x", "subPath": "/etc"}]}]), "spec.containers[0].volumeMounts.subPath: Invalid value: \"/etc\": must be a relative path"),
+        ("", "Pod", pod(), "/spec/containers", json!([{"name": "c", "image": "x", "imagePullPolicy": "Always", "volumeMounts": [{"name": "e", "mountPath": "/x", "subPathExpr": "a/../$(X)"}]}]), "spec.containers[0].volumeMounts.subPathExpr: Invalid value: \"a/../$(X)\": must not contain '..'"),
+        ("", "Pod", pod(), "/spec/containers", json!([{"name": "c", "image": "x", "imagePullPolicy": "Always", "volumeMounts": [{"name": "e", "mountPath": "/x", "subPath": "a", "subPathExpr": "b"}]}]), "spec.containers[0].volumeMounts[0].subPathExpr: Invalid value: \"b\": subPathExpr and subPath are mutually exclusive"),
         ("", "Pod", pod(), "/spec/restartPolicy", json!("Sometimes"), "spec.restartPolicy: Unsupported value: \"Sometimes\""),
         ("", "Pod", pod(), "/spec/hostNetwork", json!(true), "spec: Forbidden: pod updates may not change fields"),
         ("", "Pod", pod(), "/spec/containers/0/resources", json!({"limits": {"cpu": "-1"}}), "spec.containers[0].resources.limits[cpu]: Invalid value: \"-1\""),

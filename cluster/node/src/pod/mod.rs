@@ -6,6 +6,7 @@ mod environment;
 mod handler;
 mod health;
 mod hook;
+mod mounts;
 mod probe;
 mod report;
 mod resources;

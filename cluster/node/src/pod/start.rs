@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use api_meta::panic_text;
 use futures::FutureExt;
-use k8s_openapi::api::core::v1::{Container, Pod, Service};
+use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::environment::{EnvironmentError, arguments, environment, expand, service_variables};
+use super::environment::{EnvironmentError, arguments, environment, service_variables};
+use super::mounts::mounts;
 use super::slot::{Doing, ImageTraits, Run};
 use super::volumes::{Rendered, VolumeError, render};
 use super::{Life, Mounted};
@@ -179,19 +180,12 @@ impl Life {
         let env = match environment(&self.pod, &container, services, &self.sources.found, self.facts(ip)) {
             // The environment of a simulated container is never read.
             Err(EnvironmentError::Unsupported(_)) if image.is_none() => BTreeMap::new(),
-            Err(error) => {
-                if self.slots[index].hold("CreateContainerConfigError", error.to_string()) {
-                    self.record(
-                        EventType::Warning,
-                        "Failed",
-                        Some(&container.name),
-                        &format!("Error: {error}"),
-                    )
-                    .await;
-                }
-                return;
-            }
+            Err(error) => return self.not_configured(index, &error.to_string()).await,
             Ok(env) => env,
+        };
+        let mounts = match mounts(&container, &env, &self.volumes) {
+            Err(error) => return self.not_configured(index, &error.to_string()).await,
+            Ok(mounts) => mounts,
         };
         let message = format!("Started container {}", container.name);
         let name = container.name.clone();
@@ -201,7 +195,7 @@ impl Life {
         let simulated = image.is_none();
         let log = self.slots[index].new_log(&self.host.clock);
         match image {
-            Some(image) => self.spawn(index, image, env, ip, log, &mut run),
+            Some(image) => self.spawn(index, image, (env, mounts), ip, log, &mut run),
             None => {
                 ready.set(true);
                 log.line(format!(
@@ -218,6 +212,15 @@ impl Life {
         } else if self.slots[index].init && !self.slots[index].sidecar {
             // It has nothing to do, and the containers behind it wait for its end.
             self.note_end(index, Exit::done()).await;
+        }
+    }
+
+    /// Notes why a container cannot be configured.
+    async fn not_configured(&mut self, index: usize, why: &str) {
+        let name = self.slots[index].container.name.clone();
+        if self.slots[index].hold("CreateContainerConfigError", why.to_owned()) {
+            let message = format!("Error: {why}");
+            self.record(EventType::Warning, "Failed", Some(&name), &message).await;
         }
     }
 
@@ -241,7 +244,7 @@ impl Life {
         &mut self,
         index: usize,
         image: Arc<dyn Image>,
-        env: BTreeMap<String, String>,
+        (env, mounts): (BTreeMap<String, String>, Vec<Mount>),
         ip: IpAddr,
         log: LogWriter,
         run: &mut Run,
@@ -254,7 +257,7 @@ impl Life {
         let context = ContainerContext {
             pod: Arc::clone(&self.pod),
             args: arguments(&container, &env),
-            files: Files::new(self.mounts(&container, &env), self.changes.subscribe()),
+            files: Files::new(mounts, self.changes.subscribe()),
             env,
             container,
             network,
@@ -279,25 +282,6 @@ impl Life {
             (index, exit)
         });
         run.task = Some(task);
-    }
-
-    fn mounts(&self, container: &Container, env: &BTreeMap<String, String>) -> Vec<Mount> {
-        let mounts = container.volume_mounts.iter().flatten();
-        mounts
-            .filter_map(|mount| {
-                let volume = self.volumes.get(&mount.name)?;
-                let sub_path = mount.sub_path_expr.as_ref().map(|path| expand(path, env));
-                let sub_path = sub_path.or_else(|| mount.sub_path.clone()).unwrap_or_default();
-                Some(Mount {
-                    volume: mount.name.clone(),
-                    scratch: volume.writable && matches!(volume.content, Content::Files(_)),
-                    path: mount.mount_path.trim_end_matches('/').to_owned(),
-                    sub_path: sub_path.trim_matches('/').to_owned(),
-                    writable: volume.writable && mount.read_only != Some(true),
-                    content: volume.content.clone(),
-                })
-            })
-            .collect()
     }
 
     /// Reports once per pod that it is simulated.

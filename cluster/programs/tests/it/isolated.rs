@@ -97,6 +97,50 @@ async fn volumes_are_at_their_paths_and_only_what_is_writable_is_written() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn parts_of_volumes_are_mounted_and_none_by_a_link_out_of_its_volume() {
+    let outside = tempfile::tempdir().unwrap();
+    let prepare = format!(
+        "mkdir /work/in; ln -s in /work/link; ln -s {} /work/out",
+        outside.path().display()
+    );
+    let write = "cat /map; echo kept > /part/file; cat /part/file";
+    let Some(world) = World::isolated(&[("prepare", &prepare), ("write", write)]).await else {
+        return;
+    };
+    world
+        .create::<ConfigMap>(json!({"metadata": {"name": "m"}, "data": {"key": "one\n"}}))
+        .await;
+    let spec = json!({
+        "initContainers": [{"name": "a", "image": "prepare", "volumeMounts": [{"name": "work", "mountPath": "/work"}]}],
+        "volumes": [{"name": "map", "configMap": {"name": "m"}}, {"name": "work", "emptyDir": {}}],
+    });
+    for (sub_path, expected) in [("made/deep", true), ("link", true), ("out/new", false)] {
+        let mounts = json!([
+            {"name": "map", "mountPath": "/map", "subPath": "key"},
+            {"name": "work", "mountPath": "/part", "subPath": sub_path},
+        ]);
+        let name = format!("p-{}", sub_path.replace('/', "-"));
+        world
+            .pod(&name, "write", json!({"volumeMounts": mounts}), spec.clone())
+            .await;
+        let (phase, log) = world.outcome(&name).await;
+        assert_eq!(
+            (phase == "Succeeded", log == "one\nkept\n"),
+            (expected, expected),
+            "{sub_path}: {log}"
+        );
+        let pod = world.api::<Pod>().get(&name).await.unwrap();
+        let message = container(&pod, "main")["state"]["terminated"]["message"].to_string();
+        assert_eq!(
+            message.contains("the path leads out of the volume"),
+            !expected,
+            "{message}"
+        );
+    }
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn exit_codes_probes_hooks_and_signals_are_those_of_a_container() {
     let stubborn =
         "trap '' TERM; (trap '' TERM; setsid sh -c 'while :; do sleep 1; done') & echo up; while :; do sleep 1; done";

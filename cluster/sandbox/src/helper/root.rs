@@ -4,6 +4,7 @@
 use std::ffi::CString;
 use std::fs;
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,7 @@ use rustix::mount::{
 
 use super::root_plan::{self, Entry, Plan, Volume};
 use super::{Done, dev};
+use crate::beneath::{mount_point_beneath, open_beneath, open_root};
 use crate::wire::{BuildRoot, During, Step};
 
 /// The host's root, until the container's first process unmounts it.
@@ -28,10 +30,17 @@ const SAFE: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 pub(super) fn plan(options: &BuildRoot) -> Done<Plan> {
     let mut volumes = Vec::new();
     for mount in &options.mounts {
-        let source = fs::canonicalize(&mount.source).about(Step::Volume, Path::new(&mount.source).display())?;
+        let (source, sub_path) = (Path::new(&mount.source), PathBuf::from(&mount.sub_path));
+        let found = fs::canonicalize(source).and_then(|source| {
+            let opened = open_beneath(open_root(&source)?, &sub_path)?;
+            Ok((source, is_folder(&opened)?))
+        });
+        let shown = source.components().chain(sub_path.components()).collect::<PathBuf>();
+        let (source, folder) = found.about(Step::Volume, shown.display())?;
         volumes.push(Volume {
-            folder: source.is_dir(),
+            folder,
             source,
+            sub_path,
             path: PathBuf::from(&mount.path),
             writable: mount.writable,
         });
@@ -72,10 +81,16 @@ pub(super) fn build(plan: &Plan) -> Done {
     for path in &plan.hidden {
         mount("tmpfs", path, "tmpfs", SAFE, c"mode=755").about(Step::Root, path.display())?;
     }
+    let mut placed: Vec<Placed<'_>> = Vec::new();
     for volume in &plan.volumes {
-        add_volume(volume).about(Step::Volume, volume.path.display())?;
+        let outer = placed
+            .iter()
+            .rev()
+            .find(|outer| volume.path.starts_with(&outer.volume.path));
+        let place = add_volume(volume, outer).about(Step::Volume, volume.path.display())?;
+        placed.push(Placed { volume, place });
     }
-    make_read_only(plan).during(Step::Root)
+    make_read_only(plan, &placed).during(Step::Root)
 }
 
 /// Makes an empty root in memory and puts the host's below it.
@@ -200,13 +215,43 @@ fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn add_volume(volume: &Volume) -> io::Result<()> {
-    let there = fs::metadata(&volume.path);
-    if !there.is_ok_and(|there| there.is_dir() == volume.folder) {
-        make_mount_point(&volume.path, volume.folder)?;
-    }
-    mount_bind_recursive(under_old(&volume.source), &volume.path)?;
-    Ok(())
+/// A volume that is mounted, and where: in another volume, links that programs have put into that one have been followed.
+struct Placed<'a> {
+    volume: &'a Volume,
+    place: PathBuf,
+}
+
+/// Mounts a volume, and returns where it is.
+fn add_volume(volume: &Volume, outer: Option<&Placed<'_>>) -> io::Result<PathBuf> {
+    let place = match outer {
+        Some(outer) => {
+            let below = volume.path.strip_prefix(&outer.volume.path).unwrap_or(&volume.path);
+            let point = mount_point_beneath(&outer.place, below, volume.folder)?;
+            fs::read_link(path_of(&point))?
+        }
+        None => {
+            let there = fs::metadata(&volume.path);
+            if !there.is_ok_and(|there| there.is_dir() == volume.folder) {
+                make_mount_point(&volume.path, volume.folder)?;
+            }
+            volume.path.clone()
+        }
+    };
+    // What was looked up before may have been replaced by another program since: it is looked up in this mount namespace, and
+    // what was opened is mounted.
+    let source = open_beneath(open_root(&under_old(&volume.source))?, &volume.sub_path)?;
+    mount_bind_recursive(path_of(&source), &place)?;
+    Ok(place)
+}
+
+fn is_folder(file: &OwnedFd) -> io::Result<bool> {
+    let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(file)?.st_mode);
+    Ok(kind == rustix::fs::FileType::Directory)
+}
+
+/// The path that leads to an open file itself, whatever stands at its path by now.
+fn path_of(file: &OwnedFd) -> String {
+    format!("{OLD}/proc/self/fd/{}", file.as_raw_fd())
 }
 
 fn make_mount_point(path: &Path, folder: bool) -> io::Result<()> {
@@ -228,7 +273,7 @@ fn under_old(path: &Path) -> PathBuf {
 }
 
 /// Makes every mount read-only that is not meant to be written to, one by one: a flag does not reach the mounts below.
-fn make_read_only(plan: &Plan) -> io::Result<()> {
+fn make_read_only(plan: &Plan, placed: &[Placed<'_>]) -> io::Result<()> {
     let mut declared: Vec<(&Path, bool)> = ["/tmp", "/run", "/dev"].map(|path| (Path::new(path), true)).into();
     declared.extend(RUN_SHOWN.map(|name| match name {
         "wrappers" => (Path::new("/run/wrappers"), false),
@@ -236,9 +281,9 @@ fn make_read_only(plan: &Plan) -> io::Result<()> {
     }));
     declared.extend(plan.hidden.iter().map(|path| (path.as_path(), false)));
     declared.extend(
-        plan.volumes
+        placed
             .iter()
-            .map(|volume| (volume.path.as_path(), volume.writable)),
+            .map(|placed| (placed.place.as_path(), placed.volume.writable)),
     );
     let table = fs::read(Path::new(OLD).join("proc/self/mountinfo"))?;
     for (path, options) in table.split(|byte| *byte == b'\n').filter_map(parse_mount) {

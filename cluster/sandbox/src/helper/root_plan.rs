@@ -25,6 +25,8 @@ pub(super) enum Entry {
 pub(super) struct Volume {
     /// Without links.
     pub(super) source: PathBuf,
+    /// Below the source, where programs may have written; see `beneath`.
+    pub(super) sub_path: PathBuf,
     pub(super) folder: bool,
     pub(super) path: PathBuf,
     pub(super) writable: bool,
@@ -175,6 +177,7 @@ mod tests {
     fn volume(path: &str, folder: bool) -> Volume {
         Volume {
             source: "/data".into(),
+            sub_path: PathBuf::new(),
             folder,
             path: path.into(),
             writable: false,

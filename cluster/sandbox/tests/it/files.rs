@@ -65,6 +65,81 @@ async fn a_swapped_link_in_a_volume_is_seen_at_once_and_nested_volumes_work() {
 }
 
 #[tokio::test]
+async fn a_link_in_a_volume_leads_to_no_place_outside_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (volume, outside) = (folder.path().join("v"), folder.path().join("outside"));
+    std::fs::create_dir_all(volume.join("v1/deep")).unwrap();
+    std::fs::create_dir(&outside).unwrap();
+    std::fs::write(volume.join("v1/deep/key"), "within").unwrap();
+    for (target, link) in [
+        ("v1", "..data"),
+        ("..data/deep/key", "key"),
+        ("../outside", "out"),
+        (outside.to_str().unwrap(), "absolute"),
+    ] {
+        std::os::unix::fs::symlink(target, volume.join(link)).unwrap();
+    }
+    let part = |sub_path: &str| {
+        let mut options = shell("if [ -d /part ]; then cat /part/*; touch /part/written; else cat /part; fi");
+        let mut mount = mount(&volume, "/part", true);
+        mount.sub_path = sub_path.into();
+        options.mounts = vec![mount];
+        options
+    };
+    for sub_path in ["key", "..data/deep"] {
+        assert_eq!(
+            run(part(sub_path)).await,
+            ("within".to_owned(), Ended::Exited(0)),
+            "{sub_path}"
+        );
+    }
+    assert!(volume.join("v1/deep/written").exists());
+    let pod = crate::kit::pod(1).await;
+    for sub_path in ["out", "absolute", "../outside", "/etc", "v1/../../outside"] {
+        let error = pod.start_container(part(sub_path)).await.unwrap_err().to_string();
+        assert!(
+            error.ends_with(": the path leads out of the volume"),
+            "{sub_path}: {error}"
+        );
+    }
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_link_in_a_volume_leads_no_mount_in_it_outside() {
+    let folder = tempfile::tempdir().unwrap();
+    let (outer, outside, inner) = (
+        folder.path().join("v"),
+        folder.path().join("outside"),
+        folder.path().join("inner"),
+    );
+    for folder in [&outer.join("within"), &outside, &inner] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    std::fs::write(inner.join("key"), "inner").unwrap();
+    for (target, link) in [("within", "link"), ("/usr", "usr"), (outside.to_str().unwrap(), "out")] {
+        std::os::unix::fs::symlink(target, outer.join(link)).unwrap();
+    }
+    let nested = |path: &str, script: &str| {
+        let mut options = shell(script);
+        options.mounts = vec![mount(&outer, "/vol", true), mount(&inner, path, false)];
+        options
+    };
+    let (text, ended) = run(nested("/vol/link", "cat /vol/within/key; touch /vol/within/x")).await;
+    assert!(text.starts_with("inner") && text.contains("Read-only"), "{text}");
+    assert_eq!(ended, Ended::Exited(1));
+    assert!(!inner.join("x").exists());
+    let (text, _) = run(nested("/vol/link/deep", "cat /vol/within/deep/key")).await;
+    assert_eq!(text, "inner");
+    let pod = crate::kit::pod(1).await;
+    for path in ["/vol/out/new", "/vol/usr"] {
+        let error = pod.start_container(nested(path, "true")).await.unwrap_err().to_string();
+        assert!(error.ends_with(": the path leads out of the volume"), "{path}: {error}");
+    }
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+}
+
+#[tokio::test]
 async fn the_hosts_root_cannot_be_made_writable() {
     let marker = format!("/usr/orangery-test-{}", std::process::id());
     let script = format!(

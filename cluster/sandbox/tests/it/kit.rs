@@ -45,6 +45,7 @@ pub(crate) fn python(script: &str) -> ContainerOptions {
 pub(crate) fn mount(source: &Path, path: &str, writable: bool) -> Mount {
     Mount {
         source: source.to_owned(),
+        sub_path: PathBuf::new(),
         path: path.into(),
         writable,
     }

@@ -8,8 +8,8 @@ use cluster_store::{Changes, Entry, Key, Listing, Object, Page, Range, Revision,
 use prost::bytes::Bytes;
 
 use super::{Inner, found, write_failed};
-use crate::repeater::{entry, unavailable};
-use crate::wire::{DeleteRequest, KeyValue, RangeRequest, Request, Response, number, revision_of};
+use crate::repeater::{entry_or_none, unavailable};
+use crate::wire::{DeleteRequest, RangeRequest, Request, Response, number, revision_of};
 
 /// The key that every write in a turn writes too. No API serves it.
 const TURNS: &str = "orangery.dev/turns";
@@ -84,10 +84,14 @@ impl Inner {
             Some(Response::Delete(delete)) => delete.prev_kvs.into_iter().next(),
             _ => None,
         });
-        let entry = Entry {
-            revision,
-            ..entry(key.clone(), &last.unwrap_or_else(KeyValue::default))?
+        // It is deleted, whatever it was: one that was no object leaves an empty one.
+        let last = last.and_then(|kv| entry_or_none(key.clone(), &kv));
+        let object = match last {
+            Some(last) => last.object,
+            None => Arc::new(Object::from_bytes(br#"{"metadata":{}}"#)?),
         };
+        let key = key.clone();
+        let entry = Entry { key, revision, object };
         self.written(&entry).await;
         Ok(entry)
     }

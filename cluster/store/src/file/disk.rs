@@ -241,6 +241,21 @@ impl Disk {
         Ok(bytes)
     }
 
+    /// How many bytes all rows have.
+    pub(super) fn rows_bytes(&self) -> Result<u64, FileError> {
+        let read = || -> Result<u64, redb::Error> {
+            let table = self.database.begin_read()?.open_table(ROWS)?;
+            let mut bytes = 0;
+            for entry in table.iter()? {
+                bytes += entry?.1.value().len() as u64;
+            }
+            Ok(bytes)
+        };
+        guarded(&self.path, || {
+            read().map_err(|error| FileError::database(&self.path, "reading the rows", error))
+        })
+    }
+
     /// Writes these rows and removes what was forgotten, all or nothing. It is durable when it returns; after an error it
     /// may or may not have happened. Returns how many bytes the removed rows had.
     pub(super) fn commit(

@@ -304,10 +304,12 @@ impl<M: Medium> Writer<M> {
             });
         }
         let mut unseen = Vec::new();
-        self.rows_bytes += disk.rows_after(shown, |row| {
+        disk.rows_after(shown, |row| {
             unseen.push(row);
             Ok(())
         })?;
+        // Such a commit has removed rows as well.
+        self.rows_bytes = disk.rows_bytes()?;
         let revisions = unseen.iter().map(|row| row.entry.revision.0);
         if !revisions.eq(shown.0 + 1..=meta.newest.0) {
             return Err(FileError::damaged(
@@ -395,6 +397,35 @@ mod tests {
         assert_eq!(expired, Some(StoreError::Expired { requested, oldest }));
         assert!(again.watch(&Range::all("pods"), second.revision).await.is_ok());
         assert_eq!(again.current(&first.key), Some(second));
+    }
+
+    /// The disk fails from one operation of a commit on: from each of them in turn. After some of them the commit has happened.
+    #[tokio::test(start_paused = true)]
+    async fn bytes_of_rows_are_those_of_the_file_after_a_commit_that_failed() {
+        for operations in 0.. {
+            let folder = tempfile::tempdir().unwrap();
+            let faults = Faults::default();
+            let mut writer = Writer::open(folder.path(), faults.clone(), FileOptions::default()).unwrap();
+            writer.reopen_at_once();
+            let first = writer.write_one(create("pods", "a"));
+            writer.write_one(Write::Update {
+                key: first.key.clone(),
+                expected: first.revision,
+                object: Object::from_value(json!({"metadata": {"name": "a"}, "again": true})).unwrap(),
+            });
+            tokio::time::advance(HISTORY_AGE_MAX + Duration::from_secs(1)).await;
+            writer.write_one(create("nodes", "sweeps"));
+            faults.fail_after(operations, std::io::ErrorKind::StorageFull);
+            let (answer, _answered) = oneshot::channel();
+            writer.write(vec![(Box::new(create("nodes", "removes")), answer)]);
+            let met_fault = faults.heal();
+            writer.write_one(create("nodes", "after"));
+            let disk = writer.disk.as_ref().unwrap();
+            assert_eq!(writer.rows_bytes, disk.rows_bytes().unwrap(), "{operations}");
+            if !met_fault {
+                return;
+            }
+        }
     }
 
     /// The disk fails from one operation of the copy on: from each of them in turn.

@@ -17,13 +17,17 @@ mod secured;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cluster_store::{Change, Changes, Key, Page, Range, Revision, Store, StoreError};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cluster_store::{Change, Changes, Key, Listing, Page, Range, Revision, Store, StoreError};
 use cluster_store_etcd::{EtcdOptions, EtcdStore};
 use futures::{FutureExt, StreamExt};
+use serde_json::json;
 use suite::{Body, object, pod};
 use tests_parts::Etcd;
 use tokio::runtime::{Builder, Runtime};
@@ -228,6 +232,63 @@ async fn pages_go_on_where_memory_has_forgotten_until_etcd_is_compacted() {
     store.compact(store.revision().await.unwrap()).await.unwrap();
     let gone = store.list(&pods, page).await.err();
     assert!(matches!(gone, Some(StoreError::Expired { .. })), "{gone:?}");
+}
+
+/// Writes a value as another program would: through etcd's gateway for JSON.
+fn put(etcd: SocketAddr, key: &str, value: &str) {
+    let body = json!({"key": STANDARD.encode(key), "value": STANDARD.encode(value)}).to_string();
+    let length = body.len();
+    let request = format!(
+        "POST /v3/kv/put HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
+    let mut connection = std::net::TcpStream::connect(etcd).unwrap();
+    connection.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_no_object_is_left_out_of_lists_and_can_be_deleted() {
+    let on = OnEtcd::start();
+    let store = on.store("/foreign".to_owned());
+    for name in ["a", "e"] {
+        store.create(pod("n", name), object(name, 0)).await.unwrap();
+    }
+    for name in ["b", "c", "d"] {
+        put(on.etcd.address(), &format!("/foreign/pods/n/{name}"), "no JSON");
+    }
+    let pods = Range::all("pods");
+    let at = store.revision().await.unwrap();
+    let names = |listing: &Listing| -> Vec<String> {
+        let names = listing.entries.iter().map(|entry| entry.key.name.to_string());
+        names.collect()
+    };
+    let memory = store.list(&pods, Page::default()).await.unwrap();
+    suite::overwrite(&*store, "pods", suite::BEYOND_HISTORY, suite::LARGE).await;
+    let old = store.watch(&pods, at).await.err();
+    assert!(matches!(old, Some(StoreError::Expired { .. })), "{old:?}");
+    for (limit, expected) in [
+        (None, ["a", "e"].as_slice()),
+        (NonZeroUsize::new(2), &["a", "e"]),
+        (NonZeroUsize::new(1), &["a"]),
+    ] {
+        let at = Some(at);
+        let page = Page {
+            limit,
+            at,
+            ..Page::default()
+        };
+        let listing = store.list(&pods, page).await.unwrap();
+        assert_eq!(names(&listing), expected, "{limit:?}");
+        assert_eq!(listing.remaining > 0, limit == NonZeroUsize::new(1));
+    }
+    assert_eq!(names(&memory), ["a", "e"]);
+
+    // The last foreign write, at that revision.
+    let deleted = store.delete(&pod("n", "d"), at).await.unwrap();
+    assert_eq!((&*deleted.key.name, deleted.revision > at), ("d", true));
+    assert_eq!(store.get(&deleted.key).await.unwrap(), None);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
