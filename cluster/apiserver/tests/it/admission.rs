@@ -228,10 +228,8 @@ async fn audit_records_hold_the_annotations_of_webhooks_and_policies() {
     assert!(failure.contains("not good"), "{failure}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_refusal_has_the_warnings_that_were_given_before_it() {
-    let server = start().await;
-    let client = server.admin();
+/// Creates a pod, a Deployment and a budget that select it, and an account.
+async fn create_what_is_acted_on(client: &Client) {
     let pods = "/api/v1/namespaces/default/pods";
     let labels = json!({"app": "web"});
     let spec = json!({"containers": [{"name": "c", "image": "i"}]});
@@ -251,13 +249,13 @@ async fn a_refusal_has_the_warnings_that_were_given_before_it() {
             json!({"metadata": {"name": "a"}}),
         ),
     ] {
-        let (code, answer) = post(&client, path, &object).await;
+        let (code, answer) = post(client, path, &object).await;
         assert_eq!(code, 201, "{path}: {answer}");
     }
-    let binding = json!({"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}).to_string();
-    let bind = format!("{pods}/p/binding");
-    let (code, message, _) = answer(&client, Method::POST, &bind, "application/json", &binding).await;
-    assert_eq!(code, 201, "{message}");
+}
+
+/// Creates a policy that warns of every request, and one that refuses some.
+async fn create_warning_and_denying_policies(client: &Client) {
     for (name, groups, resources, action) in [
         ("seen", json!(["*"]), json!(["*/*"]), "Warn"),
         (
@@ -271,11 +269,24 @@ async fn a_refusal_has_the_warnings_that_were_given_before_it() {
         let policy = json!({"metadata": {"name": name}, "spec": {
             "matchConstraints": {"resourceRules": rules}, "validations": [{"expression": "false", "message": name}],
         }});
-        let (code, answer) = post(&client, POLICIES, &policy).await;
+        let (code, answer) = post(client, POLICIES, &policy).await;
         assert_eq!(code, 201, "{answer}");
         let binding = json!({"metadata": {"name": name}, "spec": {"policyName": name, "validationActions": [action]}});
-        assert_eq!(post(&client, BINDINGS, &binding).await.0, 201);
+        assert_eq!(post(client, BINDINGS, &binding).await.0, 201);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_has_the_warnings_that_were_given_before_it() {
+    let server = start().await;
+    let client = server.admin();
+    create_what_is_acted_on(&client).await;
+    let pods = "/api/v1/namespaces/default/pods";
+    let binding = json!({"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}).to_string();
+    let bind = format!("{pods}/p/binding");
+    let (code, message, _) = answer(&client, Method::POST, &bind, "application/json", &binding).await;
+    assert_eq!(code, 201, "{message}");
+    create_warning_and_denying_policies(&client).await;
 
     let lease = json!({"metadata": {"name": "l"}, "spec": {}}).to_string();
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}).to_string();
