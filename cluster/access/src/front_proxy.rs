@@ -128,7 +128,8 @@ impl FrontProxies {
         Ok(())
     }
 
-    /// The user that a front proxy names; none if no front proxy is trusted or the headers name no user, whoever the client is.
+    /// The user that a front proxy names; none if no front proxy is trusted or the headers name no user, whatever the
+    /// client's certificate.
     /// Errors: the certificate is not that of a trusted front proxy.
     pub(crate) fn authenticate(
         &self,

@@ -1,5 +1,5 @@
-//! RBAC over an index of roles and bindings that changes with them. Never reads a store: whoever stores the objects
-//! passes every change, in order. What is not in the index allows nothing.
+//! RBAC over an index of roles and bindings that changes with them. Never reads a store: the owner of the
+//! objects passes every change, in order. What is not in the index allows nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{PoisonError, RwLock};

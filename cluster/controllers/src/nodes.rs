@@ -1,5 +1,5 @@
 //! Nodes that stop reporting: their Ready becomes Unknown, taints keep pods away, and after their tolerance pods are
-//! evicted. Never deletes a node: whoever made it does that.
+//! evicted. Never deletes a node: its creator does.
 //! After kubernetes v1.35 `pkg/controller/nodelifecycle` and `tainteviction`.
 
 use std::sync::Arc;

@@ -228,8 +228,8 @@ fn claim_folder(own: &Path) -> PathBuf {
     data.join(name)
 }
 
-/// Makes a volume's folder, and folders in it, that its programs may write to, whoever they run as. Errors: the path leads out
-/// of the volume, be it by a link that a program has made.
+/// Makes a volume's folder, and folders in it, that its programs may write to as any user. Errors: the path leads out of the
+/// volume, be it by a link that a program has made.
 fn make_writable(root: &Path, sub_path: &str) -> io::Result<()> {
     if !root.exists() {
         make_folder(root)?;

@@ -1,5 +1,5 @@
 //! Paths within a volume that programs write to: a link may lead from one place of the volume to another, never out of it,
-//! whoever replaces folders and links meanwhile. Each part of a path is opened in the folder before it, never followed by
+//! even if folders and links are replaced meanwhile. Each part of a path is opened in the folder before it, never followed by
 //! the kernel.
 
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! Properties that hold for every input, whoever sends it: of patches, schemas, selectors, bodies, request lines, and of
+//! Properties that hold for every input: of patches, schemas, selectors, bodies, request lines, and of
 //! charts with their YAML, values and templates. The fuzzers of `fuzz/` search for inputs that violate them,
 //! `tests/seeds.rs` runs the stored inputs. Nothing here decides which answer is right: the tests of each crate and the
 //! comparison with real Kubernetes do.

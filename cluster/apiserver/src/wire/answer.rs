@@ -169,17 +169,22 @@ impl Answer {
         self
     }
 
-    pub(crate) fn into_response(self, head_only: bool, writing: Writing) -> Response<ResponseBody> {
+    pub(crate) fn into_response(mut self, head_only: bool, writing: Writing) -> Response<ResponseBody> {
+        let (warnings, audit_id) = (std::mem::take(&mut self.warnings), self.audit_id.take());
+        let mut response = self.into_plain_response(head_only, writing);
+        let headers = response.headers_mut();
+        add_warnings(headers, &warnings);
+        if let Some(audit_id) = audit_id {
+            headers.insert(AUDIT_ID, audit_id);
+        }
+        response
+    }
+
+    /// Without what every response has, that of another server too.
+    fn into_plain_response(self, head_only: bool, writing: Writing) -> Response<ResponseBody> {
         let mut media_type = self.media_type;
         let body = match self.body {
-            Content::Passed(mut response) => {
-                let headers = response.headers_mut();
-                add_warnings(headers, &self.warnings);
-                if let Some(audit_id) = self.audit_id {
-                    headers.insert(AUDIT_ID, audit_id);
-                }
-                return *response;
-            }
+            Content::Passed(response) => return *response,
             _ if head_only => base_client::empty_body(),
             Content::Whole(bytes) if media_type == JSON => match writing {
                 Writing::Json => full_body(bytes),
@@ -202,12 +207,8 @@ impl Answer {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
         }
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(self.caching));
-        add_warnings(headers, &self.warnings);
         if let Some(seconds) = self.retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        if let Some(audit_id) = self.audit_id {
-            headers.insert(AUDIT_ID, audit_id);
         }
         response
     }
