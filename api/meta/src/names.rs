@@ -39,6 +39,8 @@ pub const MANAGED_RESOURCE_CLASS_SEED: &str = "seed";
 /// Folder of the token, the CA and the namespace of a pod's service account in its containers (kubernetes/kubernetes v1.35
 /// plugin/pkg/admission/serviceaccount/admission.go).
 pub const SERVICE_ACCOUNT_FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// Prefix of the user names of service accounts, before `NAMESPACE:NAME`.
+pub const SERVICE_ACCOUNT_USER_PREFIX: &str = "system:serviceaccount:";
 /// Prefix of an extension's service account in the garden, before its installation's name.
 pub const EXTENSION_SERVICE_ACCOUNT_PREFIX: &str = "extension-";
 /// Taint key of seeds that only shoots of the garden namespace may use.

@@ -4,10 +4,8 @@
 use std::collections::BTreeMap;
 
 use api_core::v1beta1::{DualApprovalForDeletion, Project};
+use api_meta::names::SERVICE_ACCOUNT_USER_PREFIX;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
-
-/// Prefix of the names of service accounts.
-const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 
 /// Whether `user` may not delete an object of `resource` (its plural) with these labels that they confirmed themselves.
 /// The first entry of the project for the resource decides.
@@ -21,7 +19,7 @@ pub fn needs_second_person(project: &Project, resource: &str, labels: &BTreeMap<
         include_service_accounts,
         ..
     } = entry;
-    let is_service_account = user.starts_with(SERVICE_ACCOUNT_PREFIX);
+    let is_service_account = user.starts_with(SERVICE_ACCOUNT_USER_PREFIX);
     selects(selector, labels) && (!is_service_account || include_service_accounts.unwrap_or(true))
 }
 

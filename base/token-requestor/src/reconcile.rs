@@ -1,6 +1,7 @@
 //! One turn for one Secret: apply the ServiceAccount, validate the token, request another, write it.
 
 use api_meta::Fault;
+use api_meta::names::SERVICE_ACCOUNT_USER_PREFIX;
 use base_client::{add_finalizer, apply, fault_of, get, has_finalizer, patch_changed, remove_finalizer};
 use base_controller::{Next, ObjectKey};
 use jiff::{SignedDuration, Timestamp};
@@ -163,10 +164,8 @@ async fn is_good(there: &Secret, wanted: &Wanted, bundle: Option<&str>, context:
     let answer = reviews.create(&PostParams::default(), &review).await;
     let answer = answer.map_err(|error| fault_of(error, "have the token reviewed by the target"))?;
     let ObjectKey { namespace, name } = &wanted.account;
-    let user = format!(
-        "system:serviceaccount:{}:{name}",
-        namespace.as_deref().unwrap_or_default()
-    );
+    let namespace = namespace.as_deref().unwrap_or_default();
+    let user = format!("{SERVICE_ACCOUNT_USER_PREFIX}{namespace}:{name}");
     let is_user = |status: TokenReviewStatus| status.user.is_some_and(|found| found.username == Some(user));
     Ok(answer
         .status

@@ -1,12 +1,13 @@
 //! Whose requests are confined, and to which seed. It trusts names and groups as they were authenticated, and nothing else;
 //! what names a seed only in part is confined to none.
 
-use api_meta::names::{EXTENSION_SERVICE_ACCOUNT_PREFIX, SEED_NAMESPACE_PREFIX, SEED_USER_PREFIX, SEEDS_GROUP};
+use api_meta::names::{
+    EXTENSION_SERVICE_ACCOUNT_PREFIX, SEED_NAMESPACE_PREFIX, SEED_USER_PREFIX, SEEDS_GROUP, SERVICE_ACCOUNT_USER_PREFIX,
+};
 
 /// User of the operator of extensions that live in a landscape's process, before the name of its seed. It is confined as
 /// an extension is.
 pub const BUILTIN_OPERATOR_USER_PREFIX: &str = "orangery:builtin-operator:";
-const ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 const ACCOUNTS_GROUP_PREFIX: &str = "system:serviceaccounts:";
 
 /// What kind of part it is.
@@ -72,7 +73,7 @@ pub fn identify<'a>(name: &'a str, groups: impl IntoIterator<Item = &'a str>) ->
 
 /// The seed in whose namespace the service account of an extension is.
 fn extension(name: &str) -> Option<&str> {
-    let (namespace, account) = name.strip_prefix(ACCOUNT_PREFIX)?.split_once(':')?;
+    let (namespace, account) = name.strip_prefix(SERVICE_ACCOUNT_USER_PREFIX)?.split_once(':')?;
     let seed = namespace.strip_prefix(SEED_NAMESPACE_PREFIX)?;
     account.starts_with(EXTENSION_SERVICE_ACCOUNT_PREFIX).then_some(seed)
 }

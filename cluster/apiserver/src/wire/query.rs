@@ -3,6 +3,7 @@
 use std::num::{IntErrorKind, ParseIntError};
 use std::time::Duration;
 
+use base_go::{is_print, quoted};
 use cluster_fields::{FieldError, FieldErrorKind};
 
 use crate::wire::percent::{decode_percent, encode_percent, is_unreserved};
@@ -172,38 +173,12 @@ fn check_manager(manager: &str, errors: &mut Vec<FieldError>) {
     if manager.len() > MANAGER_BYTES_MAX {
         errors.push(FieldError::too_long("fieldManager", MANAGER_BYTES_MAX));
     }
-    let unprintable = manager
-        .char_indices()
-        .filter(|(_, character)| !is_printable(*character));
+    let unprintable = manager.char_indices().filter(|(_, character)| !is_print(*character));
     for (at, character) in unprintable.take(MANAGER_FAULTS_MAX) {
         let code = u32::from(character);
         let why = format!("{}: invalid character U+{code:04X} (at position {at})", quoted(manager));
         errors.push(FieldError::new("fieldManager", FieldErrorKind::Invalid, None, why));
     }
-}
-
-/// Go's `unicode.IsPrint` as far as it matters for names: no control or format characters, no white space but the blank.
-fn is_printable(character: char) -> bool {
-    let format = matches!(character, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-    character == ' ' || !(character.is_control() || character.is_whitespace() || format)
-}
-
-/// A text in quotes as Go writes it.
-fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => out.extend(['\\', character]),
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            '\r' => out.push_str("\\r"),
-            c if is_printable(c) => out.push(c),
-            c if c.is_ascii() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
-            c => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-        }
-    }
-    out.push('"');
-    out
 }
 
 fn parse_version(text: &str) -> Result<u64, String> {

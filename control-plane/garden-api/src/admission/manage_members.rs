@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use api_meta::names::SERVICE_ACCOUNT_USER_PREFIX;
 use cluster_apiserver::kind::Review;
 use cluster_apiserver::{Status, User};
 use serde_json::Value;
@@ -13,8 +14,6 @@ use crate::AdmissionPlugin;
 use crate::convert::{CORE, text};
 
 const VERB: &str = "manage-members";
-/// How the user names of service accounts begin.
-const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 /// Roles that give what an admin does not have.
 const BEYOND_ADMIN: [&str; 3] = ["owner", "uam", "serviceaccountmanager"];
 
@@ -67,7 +66,7 @@ fn is_subject(user: &User, subject: Option<&Value>) -> bool {
     let Some(subject) = subject else { return true };
     let name = text(subject, "/name");
     match text(subject, "/kind") {
-        "ServiceAccount" => user.name == format!("{SERVICE_ACCOUNT}{}:{name}", text(subject, "/namespace")),
+        "ServiceAccount" => user.name == format!("{SERVICE_ACCOUNT_USER_PREFIX}{}:{name}", text(subject, "/namespace")),
         "Group" => user.groups.iter().any(|group| group == name),
         _ => user.name == name,
     }
@@ -82,7 +81,7 @@ fn held<'v>(project: &'v Value, owner: Option<&Value>) -> BTreeSet<[&'v str; 4]>
         let owns = owner.is_some_and(|owner| {
             (kind, namespace, name) == (text(owner, "/kind"), text(owner, "/namespace"), text(owner, "/name"))
         });
-        let is_account = kind == "ServiceAccount" || kind == "User" && name.starts_with(SERVICE_ACCOUNT);
+        let is_account = kind == "ServiceAccount" || kind == "User" && name.starts_with(SERVICE_ACCOUNT_USER_PREFIX);
         let further = member["roles"]
             .as_array()
             .into_iter()

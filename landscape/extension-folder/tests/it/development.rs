@@ -1,6 +1,7 @@
 //! The loop of development in real time: what is reported and installed after each change of a file. Waits by reports.
 
 use std::fs;
+use std::io::Write;
 
 use api_meta::Fault;
 use futures::FutureExt;
@@ -236,18 +237,19 @@ async fn a_build_that_writes_into_its_sources_is_bounded_and_named() {
 #[tokio::test]
 async fn a_chart_that_is_corrected_before_the_first_install_is_installed_without_a_build() {
     let bench = Bench::new("echo begun; read line < gate; cp source program");
-    let gate = std::process::Command::new("mkfifo")
-        .arg(bench.path().join("gate"))
-        .status();
-    assert!(gate.unwrap().success());
+    let gate = bench.path().join("gate");
+    let made = std::process::Command::new("mkfifo").arg(&gate).status();
+    assert!(made.unwrap().success());
+    // Open for both here, it keeps its lines while no shell has it open, and no shell waits to open it.
+    let mut gate = fs::File::options().read(true).write(true).open(gate).unwrap();
     follow(&bench, async |reports| {
         reports.until("| begun").await;
-        bench.write("chart/values.yaml", "image: [");
-        // The chart's change has begun another build, and a new line lets one go on.
+        bench.replace("chart/values.yaml", "image: [");
+        // The chart's change has begun another build. The one before may still be dying, and read of the first line.
         reports.until("| begun").await;
-        bench.write("gate", "\n");
+        gate.write_all(b"\n\n").unwrap();
         reports.until("not installed: ").await;
-        bench.write("chart/values.yaml", "image: registry.example.org/moon\n");
+        bench.replace("chart/values.yaml", "image: registry.example.org/moon\n");
         let corrected = reports.until("running").await;
         assert_eq!(corrected, ["install 2 objects", "installed", "running"]);
     })
