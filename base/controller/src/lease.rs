@@ -51,6 +51,11 @@ impl Terms {
     fn renew_period(&self) -> Duration {
         (self.lease_duration / 3).min(self.renew_deadline / 2)
     }
+
+    /// How long a renewal waits for its answer: short enough for a second try before the leader has to give up.
+    fn renew_timeout(&self) -> Duration {
+        (self.renew_deadline - self.renew_period()) / 2
+    }
 }
 
 /// The leadership was lost, and another may act now.
@@ -267,20 +272,26 @@ impl Gate {
     /// Renews at `at`, and after each failure once more. Gives when the write that succeeded was sent.
     async fn renew_once(&self, lease: &mut Lease, at: Instant) -> Result<Instant, Lost> {
         sleep_until(at).await;
+        let limit = self.terms.renew_timeout();
         loop {
             let sent = Instant::now();
-            match self.write(Some(lease.clone())).await {
-                Ok(fresh) => {
+            match timeout(limit, self.write(Some(lease.clone()))).await {
+                Ok(Ok(fresh)) => {
                     *lease = fresh;
                     return Ok(sent);
                 }
-                // Another client wrote it: if it is still ours (a label was added), go on with what is there.
-                Err(error) if is_conflict(&error) => match self.api.get_opt(&self.name).await {
-                    Ok(Some(fresh)) if self.may_take(&fresh) => *lease = fresh,
-                    Ok(other) => return Err(self.taken(other.as_ref())),
-                    Err(error) => tracing::debug!("lease {} not read: {error}", self.name),
+                // Another client wrote it, or we did and missed the answer: if it is still ours, go on with what is there.
+                Ok(Err(error)) if is_conflict(&error) => match timeout(limit, self.api.get_opt(&self.name)).await {
+                    Ok(Ok(Some(fresh))) if self.may_take(&fresh) => *lease = fresh,
+                    Ok(Ok(other)) => return Err(self.taken(other.as_ref())),
+                    Ok(Err(error)) => tracing::debug!("lease {} not read: {error}", self.name),
+                    Err(_) => tracing::debug!("lease {} not read: no answer", self.name),
                 },
-                Err(error) => tracing::debug!("lease {} not renewed: {error}", self.name),
+                Ok(Err(error)) => tracing::debug!("lease {} not renewed: {error}", self.name),
+                Err(_) => {
+                    tracing::debug!("lease {} not renewed: no answer", self.name);
+                    continue;
+                }
             }
             sleep(self.terms.retry_pause).await;
         }
@@ -307,8 +318,11 @@ impl Gate {
             spec.holder_identity = None;
             spec.lease_duration_seconds = Some(1);
         }
-        if let Err(error) = self.api.replace(&self.name, &PostParams::default(), &lease).await {
-            tracing::debug!("lease {} not released: {error}", self.name);
+        let params = PostParams::default();
+        match timeout(self.terms.renew_deadline, self.api.replace(&self.name, &params, &lease)).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::debug!("lease {} not released: {error}", self.name),
+            Err(_) => tracing::debug!("lease {} not released: no answer", self.name),
         }
     }
 }

@@ -15,16 +15,18 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::ListParams;
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::reconcile::{FINALIZER, accounts, api};
-use crate::wanted::Wanted;
+use crate::wanted::Named;
 use crate::{Context, Options};
 
 /// Secrets of one page of a list.
 const PAGE: u32 = 500;
 
 /// Cleans up after the Secrets that are deleted, lose the labels that request a token, or name another ServiceAccount.
-pub(crate) async fn follow(context: &Context) {
+/// `overtaken`: versions of Secrets that this happened to while a turn worked on them, from [`is_overtaken`].
+pub(crate) async fn follow(context: &Context, mut overtaken: UnboundedReceiver<Arc<Secret>>) {
     let mut changes = context.secrets.subscribe();
     let mut cleaning: FuturesUnordered<BoxFuture<'_, ()>> = FuturesUnordered::new();
     if context.options.namespace.is_none() {
@@ -32,14 +34,14 @@ pub(crate) async fn follow(context: &Context) {
         cleaning.push(until_done(what, move || release_forgotten(context)).boxed());
     }
     loop {
-        tokio::select! {
-            change = changes.next() => {
-                if let Some(last) = left_by(&change, &context.options) {
-                    let what = format!("the ServiceAccount of Secret \"{}\" stays", ObjectKey::of(&*last));
-                    cleaning.push(until_done(what, move || clean_up(last.clone(), context)).boxed());
-                }
-            }
-            Some(()) = cleaning.next() => {}
+        let last = tokio::select! {
+            change = changes.next() => left_by(&change, &context.options),
+            last = overtaken.recv() => last,
+            Some(()) = cleaning.next() => None,
+        };
+        if let Some(last) = last {
+            let what = format!("the ServiceAccount of Secret \"{}\" stays", ObjectKey::of(&*last));
+            cleaning.push(until_done(what, move || clean_up(last.clone(), context)).boxed());
         }
     }
 }
@@ -65,9 +67,29 @@ fn left_by(change: &Change<Secret>, options: &Options) -> Option<Arc<Secret>> {
     let Some(new) = change.new() else {
         return Some(change.object.clone());
     };
-    let old = change.old.as_ref()?;
-    let (was, is) = (Wanted::of(old, options).ok()?, Wanted::of(new, options).ok()?);
-    (was.account != is.account && !is.keep_account).then(|| old.clone())
+    change
+        .old
+        .as_ref()
+        .filter(|old| names_another(old, new, options))
+        .cloned()
+}
+
+/// Whether a Secret that named a ServiceAccount names another one now, or none, and does not keep the one before.
+fn names_another(old: &Secret, new: &Secret, options: &Options) -> bool {
+    let Ok(was) = Named::by(old, options) else {
+        return false;
+    };
+    !Named::by(new, options).is_ok_and(|is| was.account == is.account || is.keep)
+}
+
+/// Whether a Secret requests no more what it did in the version that a turn has worked on. What that turn has done may have come
+/// after the clean-up that [`follow`] began for the change; a change that the mirror does not show yet is still to come there.
+pub(crate) fn is_overtaken(worked_on: &Secret, context: &Context) -> bool {
+    match context.secrets.get(&ObjectKey::of(worked_on)) {
+        Some(now) if now.metadata.uid == worked_on.metadata.uid => names_another(worked_on, &now, &context.options),
+        // A turn for a deletion has cleaned up itself.
+        _ => worked_on.metadata.deletion_timestamp.is_none(),
+    }
 }
 
 /// Deletes the ServiceAccount that `last` names. A Secret with our finalizer leaves the mirror when it is deleted, which
@@ -81,7 +103,11 @@ async fn clean_up(last: Arc<Secret>, context: &Context) -> Result<(), Fault> {
         Some(live) if requests_token(&live, context) => remove_account(&last, Some(&live), context).await,
         Some(live) => {
             remove_account(&last, None, context).await?;
-            remove_finalizer(&api, live, FINALIZER).await.map(drop)
+            // The requestor of another class has the same finalizer.
+            match class_of(&live.metadata) {
+                Some(_) => Ok(()),
+                None => remove_finalizer(&api, live, FINALIZER).await.map(drop),
+            }
         }
         None => remove_account(&last, None, context).await,
     }
@@ -103,19 +129,18 @@ fn class_of(metadata: &ObjectMeta) -> Option<&str> {
 /// Deletes the ServiceAccount that `secret` names, unless it is to stay or another request needs it: one in the mirror, or
 /// `live`, which may be newer.
 pub(crate) async fn remove_account(secret: &Secret, live: Option<&Secret>, context: &Context) -> Result<(), Fault> {
-    // One without a valid request has no ServiceAccount.
-    let Ok(wanted) = Wanted::of(secret, &context.options) else {
+    let Ok(Named { account, keep }) = Named::by(secret, &context.options) else {
         return Ok(());
     };
     let needs = |other: &Secret| {
         other.metadata.deletion_timestamp.is_none()
-            && Wanted::of(other, &context.options).is_ok_and(|other| other.account == wanted.account)
+            && Named::by(other, &context.options).is_ok_and(|other| other.account == account)
     };
     let known = context.secrets.list();
-    if wanted.keep_account || known.iter().map(|known| &**known).chain(live).any(needs) {
+    if keep || known.iter().map(|known| &**known).chain(live).any(needs) {
         return Ok(());
     }
-    delete(&accounts(&wanted, context), &wanted.account.name).await
+    delete(&accounts(&account, context), &account.name).await
 }
 
 /// Takes our finalizer off Secrets that lost their labels unseen. One with the label of another class is left to its requestor,

@@ -25,6 +25,7 @@ use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::watcher;
 use kube::{Api, Client};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::accounts::Accounts;
@@ -57,6 +58,8 @@ pub(crate) struct Context {
     pub(crate) secrets: Cache<Secret>,
     pub(crate) accounts: Accounts,
     pub(crate) recorder: Recorder,
+    /// For [`clean_up::follow`].
+    pub(crate) overtaken: mpsc::UnboundedSender<Arc<Secret>>,
 }
 
 /// Runs until `stop`.
@@ -74,6 +77,7 @@ pub async fn run(source: Client, target: Client, options: Options, clock: Clock,
     ));
     let secrets = Cache::start(api, config, stop.clone());
     let (accounts, changed) = Accounts::new(target.clone(), stop.clone());
+    let (overtaken, of_turns) = mpsc::unbounded_channel();
     let context = Arc::new(Context {
         recorder: Recorder::new(source.clone(), NAME, clock.clone()),
         source,
@@ -82,17 +86,22 @@ pub async fn run(source: Client, target: Client, options: Options, clock: Clock,
         clock,
         secrets: secrets.clone(),
         accounts,
+        overtaken,
     });
     let requesters = requesters_of(secrets.clone(), context.options.clone(), changed);
     let controller = Controller::new(NAME, secrets).called_by(requesters);
     let (turns, gone) = (context.clone(), context);
     let filling = controller.run(stop.clone(), move |secret| turn(secret, turns.clone()));
-    let following = stop.run_until_cancelled(clean_up::follow(&gone));
+    let following = stop.run_until_cancelled(clean_up::follow(&gone, of_turns));
     tokio::join!(filling, following);
 }
 
 async fn turn(secret: Arc<Secret>, context: Arc<Context>) -> Result<Next, api_meta::Fault> {
     let result = reconcile::reconcile(&secret, &context).await;
+    if clean_up::is_overtaken(&secret, &context) {
+        // It is received as long as turns run.
+        let _ = context.overtaken.send(secret.clone());
+    }
     if let Err(fault) = &result
         && fault.class != api_meta::FaultClass::Transient
     {

@@ -87,11 +87,8 @@ pub(crate) fn api(secret: &Secret, context: &Context) -> Api<Secret> {
     )
 }
 
-pub(crate) fn accounts(wanted: &Wanted, context: &Context) -> Api<ServiceAccount> {
-    Api::namespaced(
-        context.target.clone(),
-        wanted.account.namespace.as_deref().unwrap_or_default(),
-    )
+pub(crate) fn accounts(account: &ObjectKey, context: &Context) -> Api<ServiceAccount> {
+    Api::namespaced(context.target.clone(), account.namespace.as_deref().unwrap_or_default())
 }
 
 async fn apply_account(wanted: &Wanted, context: &Context) -> Result<(), Fault> {
@@ -105,7 +102,9 @@ async fn apply_account(wanted: &Wanted, context: &Context) -> Result<(), Fault> 
         automount_service_account_token: Some(false),
         ..ServiceAccount::default()
     };
-    apply(&accounts(wanted, context), &account, MANAGER).await.map(drop)
+    apply(&accounts(&wanted.account, context), &account, MANAGER)
+        .await
+        .map(drop)
 }
 
 /// The authorities that go beside the token, if the Secret requests them.
@@ -181,7 +180,7 @@ async fn request_token(wanted: &Wanted, context: &Context) -> Result<(String, Ti
         ..TokenRequest::default()
     };
     let doing = format!("request a token for ServiceAccount \"{}\"", wanted.account);
-    let (api, params) = (accounts(wanted, context), PostParams::default());
+    let (api, params) = (accounts(&wanted.account, context), PostParams::default());
     let answer = api.create_token_request(&wanted.account.name, &params, &request);
     let answer = answer.await.map_err(|error| fault_of(error, &doing))?;
     let status = answer

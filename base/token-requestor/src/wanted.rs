@@ -28,6 +28,15 @@ const LIFE_DEFAULT: Duration = Duration::from_secs(12 * 3600);
 /// The shortest life that Kubernetes grants.
 const LIFE_MIN: Duration = Duration::from_secs(600);
 
+/// The ServiceAccount that a Secret names, whether or not the rest of its request can be followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Named {
+    /// The ServiceAccount in the target.
+    pub(crate) account: ObjectKey,
+    /// Whether it outlives the Secret.
+    pub(crate) keep: bool,
+}
+
 /// What a Secret requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
@@ -41,8 +50,6 @@ pub(crate) struct Wanted {
     pub(crate) renew: Option<Timestamp>,
     /// Whether the target's authorities go beside the token.
     pub(crate) ca_bundle: bool,
-    /// Whether the ServiceAccount outlives the Secret.
-    pub(crate) keep_account: bool,
     /// The Secret of the target that the token goes to, in place of the requesting one.
     pub(crate) target_secret: Option<ObjectKey>,
 }
@@ -65,17 +72,33 @@ impl Classified for WantedError {
     }
 }
 
+/// An annotation's value; an empty one is as good as none.
+fn given<'a>(secret: &'a Secret, annotation: &str) -> Option<&'a str> {
+    let value = secret.metadata.annotations.as_ref()?.get(annotation)?;
+    Some(value.as_str()).filter(|value| !value.is_empty())
+}
+
+fn wrong(annotation: &'static str, problem: &'static str) -> WantedError {
+    WantedError { annotation, problem }
+}
+
+impl Named {
+    pub(crate) fn by(secret: &Secret, options: &Options) -> Result<Self, WantedError> {
+        let required = |annotation| given(secret, annotation).ok_or_else(|| wrong(annotation, "is missing"));
+        let namespace = match &options.account_namespace {
+            Some(namespace) => namespace,
+            None => required(annotation::ACCOUNT_NAMESPACE)?,
+        };
+        Ok(Self {
+            account: ObjectKey::namespaced(namespace, required(annotation::ACCOUNT_NAME)?),
+            keep: given(secret, annotation::SKIP_DELETION) == Some("true"),
+        })
+    }
+}
+
 impl Wanted {
     pub(crate) fn of(secret: &Secret, options: &Options) -> Result<Self, WantedError> {
-        let given = |annotation: &str| {
-            let annotations = secret.metadata.annotations.as_ref();
-            annotations
-                .and_then(|all| all.get(annotation))
-                .map(String::as_str)
-                .filter(|value| !value.is_empty())
-        };
-        let wrong = |annotation, problem| WantedError { annotation, problem };
-        let required = |annotation| given(annotation).ok_or_else(|| wrong(annotation, "is missing"));
+        let given = |annotation: &str| given(secret, annotation);
         let labels = given(annotation::ACCOUNT_LABELS).map_or(Ok(BTreeMap::new()), |text| {
             serde_json::from_str(text).map_err(|_| wrong(annotation::ACCOUNT_LABELS, "is no JSON object of texts"))
         })?;
@@ -94,17 +117,12 @@ impl Wanted {
         let target_secret = given(annotation::TARGET_NAME)
             .zip(given(annotation::TARGET_NAMESPACE))
             .map(|(name, namespace)| ObjectKey::namespaced(namespace, name));
-        let namespace = match &options.account_namespace {
-            Some(namespace) => namespace,
-            None => required(annotation::ACCOUNT_NAMESPACE)?,
-        };
         Ok(Self {
-            account: ObjectKey::namespaced(namespace, required(annotation::ACCOUNT_NAME)?),
+            account: Named::by(secret, options)?.account,
             labels,
             life,
             renew,
             ca_bundle: given(annotation::INJECT_CA_BUNDLE) == Some("true"),
-            keep_account: given(annotation::SKIP_DELETION) == Some("true"),
             target_secret,
         })
     }

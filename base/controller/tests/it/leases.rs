@@ -83,7 +83,7 @@ fn hangs(_: &Call, _: u32) -> Injected {
 /// The first renewal is answered late, which must not count as the time of the renewal; then nothing goes through.
 fn is_slow_then_fails(call: &Call, updates: u32) -> Injected {
     match call.verb {
-        Verb::Update if updates == 1 => Injected::DelayAfter(Duration::from_millis(4900)),
+        Verb::Update if updates == 1 => Injected::DelayAfter(Duration::from_millis(2400)),
         _ => Injected::DropBefore,
     }
 }
@@ -130,6 +130,48 @@ async fn a_leader_that_cannot_renew_ends_before_another_begins() {
         tokio::time::sleep(Duration::from_secs(30)).await;
         assert_eq!(*log.lock().unwrap(), ["one leads", "one ends", "two leads"]);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_renewal_gets_no_answer_tries_again_and_stays() {
+    let (server, log) = (start().await, Log::default());
+    let (updates, lost) = (Mutex::new(0), [1, 5]);
+    let client = inject_faults(server.client.clone(), move |call| {
+        let mut updates = updates.lock().unwrap();
+        *updates += u32::from(call.verb == Verb::Update);
+        match call.verb {
+            Verb::Update if *updates == lost[0] => Injected::Delay(HANGS),
+            // The write has its effect, and the next one conflicts with it.
+            Verb::Update if *updates == lost[1] => Injected::DelayAfter(HANGS),
+            _ => Injected::Pass,
+        }
+    });
+    let stop = CancellationToken::new();
+    let one = candidate(&server, client, "one", &stop, &log);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    candidate(&server, server.client.clone(), "two", &stop, &log);
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(*log.lock().unwrap(), ["one leads"]);
+    stop.cancel();
+    one.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_ends_waits_no_longer_than_its_deadline_to_release() {
+    let (server, log) = (start().await, Log::default());
+    let hangs = Arc::new(Mutex::new(false));
+    let decided = hangs.clone();
+    let client = inject_faults(server.client.clone(), move |_| match *decided.lock().unwrap() {
+        true => Injected::Delay(HANGS),
+        false => Injected::Pass,
+    });
+    let stop = CancellationToken::new();
+    let one = candidate(&server, client, "one", &stop, &log);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    *hangs.lock().unwrap() = true;
+    stop.cancel();
+    let ended = tokio::time::timeout(Terms::default().renew_deadline + Duration::from_secs(1), one);
+    ended.await.unwrap().unwrap().unwrap();
 }
 
 /// Changes the lease as a user would who labels it.

@@ -1,7 +1,7 @@
 //! Elections, health and ports, in real time: the ports are real.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use api_meta::Fault;
@@ -44,16 +44,11 @@ fn elected(ports: [u16; 2]) -> Elected {
             setting: setting.to_owned(),
         })
     };
-    let terms = Terms {
-        lease_duration: Duration::from_secs(3),
-        renew_deadline: Duration::from_secs(2),
-        retry_pause: Duration::from_millis(500),
-    };
     let settings = Settings {
         election: Some(Election {
             namespace: "default".to_owned(),
             lease: LEASE.to_owned(),
-            terms,
+            terms: Terms::default(),
         }),
         health: port(0, "the setting of health"),
         metrics: port(1, "the setting of metrics"),
@@ -198,19 +193,13 @@ async fn work_that_fails_is_tried_again_and_a_taken_port_is_named() {
     let server = server().await;
     let ports = [free_port().unwrap(), free_port().unwrap()];
     let stop = CancellationToken::new();
-    let tries = Arc::new(Mutex::new(0));
-    let (of_work, enough) = (tries.clone(), stop.clone());
+    let tries = Arc::new(AtomicU32::new(0));
+    let of_work = tries.clone();
     let work = move |_| {
-        let (tries, enough) = (of_work.clone(), enough.clone());
-        async move {
-            *tries.lock().unwrap() += 1;
-            if *tries.lock().unwrap() == 2 {
-                enough.cancel();
-            }
-            Err(Fault::dependency("not yet"))
-        }
+        of_work.fetch_add(1, Ordering::Relaxed);
+        async { Err(Fault::dependency("not yet")) }
     };
-    let running = tokio::spawn(elected(ports).run(server.loopback_client(), stop.cancelled_owned(), work));
+    let running = tokio::spawn(elected(ports).run(server.loopback_client(), stop.clone().cancelled_owned(), work));
     until(ports[0], "/healthz", "HTTP/1.1 200").await;
     assert!(
         until(ports[0], "/readyz", "HTTP/1.1 500")
@@ -224,6 +213,9 @@ async fn work_that_fails_is_tried_again_and_a_taken_port_is_named() {
         .unwrap_err();
     assert!(fault.to_string().starts_with("cannot listen at 127.0.0.1:"), "{fault}");
     assert!(fault.hint.contains("the setting of health"), "{}", fault.hint);
+    while tries.load(Ordering::Relaxed) < 2 {
+        tokio::time::sleep(REQUEST_PAUSE).await;
+    }
+    stop.cancel();
     running.await.unwrap().unwrap();
-    assert_eq!(*tries.lock().unwrap(), 2);
 }

@@ -321,7 +321,10 @@ fn why_not(
         Timestamp::from_second(issued).ok()?,
         Timestamp::from_second(until).ok()?,
     );
-    (now >= due).then_some(Reason::Expiring(due))
+    // What an authority signs ends with it: near its end, another certificate would be due at once.
+    let signer_until = signer.and_then(|(_, signer)| seconds_of(signer?, label::VALID_UNTIL));
+    let is_last = signer_until.is_some_and(|end| end <= until);
+    (now >= due && !is_last).then_some(Reason::Expiring(due))
 }
 
 fn readable(wanted: &Wanted, secret: &Secret) -> bool {

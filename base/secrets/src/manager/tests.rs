@@ -256,6 +256,19 @@ fn a_certificate_of_a_minute_is_renewed_late_in_it_and_not_at_once() {
 }
 
 #[test]
+fn a_certificate_that_ends_with_its_authority_is_not_renewed_without_end() {
+    let mut owner = Owner::new();
+    let wanted = wanted(Rotation::default());
+    owner.reconcile(&wanted);
+    owner.pass(crate::VALIDITY_AUTHORITY - Duration::from_secs(30));
+    assert!(owner.reconcile(&wanted).generates(), "the last one");
+    for _ in 0..2 {
+        owner.pass(Duration::from_secs(29));
+        assert!(owner.reconcile(&wanted).is_settled());
+    }
+}
+
+#[test]
 fn a_secret_emptied_by_hand_is_replaced_and_an_unknown_authority_is_an_error() {
     let mut owner = Owner::new();
     let wanted = wanted(Rotation::default());

@@ -12,7 +12,7 @@ use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use tokio::runtime::Handle;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::connections::tls::broken;
 
@@ -20,6 +20,9 @@ use crate::connections::tls::broken;
 const IDLE_MAX: usize = 25;
 /// How long an idle connection is retained, as in Go's client.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// How long a connection may take to be ready. One that its server has answered early may still send the body of that request.
+const READY_MAX: Duration = Duration::from_millis(50);
 
 /// The idle connections to one server.
 pub(crate) struct Pool<B>(Arc<Mutex<Idle<B>>>);
@@ -44,7 +47,7 @@ impl<B: Send + 'static> Pool<B> {
     /// A connection that was idle. It may be closed by its server before a request has been sent.
     pub(crate) async fn ready(&self) -> Option<SendRequest<B>> {
         while let Some(mut connection) = self.take() {
-            if connection.ready().await.is_ok() {
+            if let Ok(Ok(())) = timeout(READY_MAX, connection.ready()).await {
                 return Some(connection);
             }
         }
@@ -123,8 +126,14 @@ pub(crate) async fn read(body: Incoming, bytes_max: usize) -> Result<Bytes, Stri
 
 #[cfg(test)]
 mod tests {
-    use http_body_util::Full;
-    use tokio::io::{AsyncReadExt, duplex};
+    use std::convert::Infallible;
+
+    use futures::stream::pending;
+    use http::Request;
+    use http_body_util::{Full, StreamBody};
+    use hyper::body::Frame;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use tokio::join;
     use tokio::time::sleep;
 
     use super::*;
@@ -156,6 +165,26 @@ mod tests {
             0,
             "the time of later ones is up too"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_still_sends_a_body_is_not_waited_for() {
+        let (client, mut server) = duplex(1024);
+        let mut connection = open(Box::new(client)).await.unwrap();
+        let upload = StreamBody::new(pending::<Result<Frame<Bytes>, Infallible>>());
+        let request = Request::put("/").body(upload).unwrap();
+        let early = async {
+            assert!(server.read(&mut [0; 1024]).await.unwrap() > 0);
+            let answer = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n";
+            server.write_all(answer).await.unwrap();
+        };
+        let (answer, ()) = join!(connection.send_request(request), early);
+        read(answer.unwrap().into_body(), 8).await.unwrap();
+        let pool = Pool::default();
+        pool.put_back(connection);
+        let begun = Instant::now();
+        assert!(pool.ready().await.is_none());
+        assert!(begun.elapsed() < Duration::from_secs(1));
     }
 
     #[tokio::test(start_paused = true)]

@@ -10,7 +10,9 @@ use serde_json::{Map, Value, json};
 
 use crate::kinds::registry::Role;
 use crate::state::context::Context;
-use crate::storage::service_addresses::{InUse, Reservation, Taken, health_check_node_port, node_port};
+use crate::storage::service_addresses::{
+    InUse, Reservation, Taken, health_check_node_port, needs_health_check, node_port,
+};
 use crate::wire::status::Status;
 
 /// Kubernetes' range of node ports.
@@ -158,10 +160,6 @@ fn needs_cluster_ip(type_: Option<&Value>) -> bool {
 
 fn needs_node_port(type_: Option<&Value>) -> bool {
     matches!(type_.and_then(Value::as_str), Some("NodePort" | "LoadBalancer"))
-}
-
-fn needs_health_check(spec: &Map<String, Value>) -> bool {
-    spec.get("type") == Some(&json!("LoadBalancer")) && spec.get("externalTrafficPolicy") == Some(&json!("Local"))
 }
 
 fn cluster_ip(context: &Context, service: &mut Value, old: Option<&Value>, in_use: &InUse<'_>) -> Result<(), Status> {

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 
 use cluster_store::{Entry, Key, Page, Range, Revision};
 use ipnet::IpNet;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 
 use crate::storage::errors::store_status;
@@ -200,9 +200,18 @@ pub(crate) fn node_port(port: &Value) -> u64 {
     port.get("nodePort").and_then(Value::as_u64).unwrap_or_default()
 }
 
-/// The port at which nodes answer whether they have endpoints of a Service; 0: none.
+/// Whether nodes answer health checks of the load balancer of a Service with this specification.
+pub(crate) fn needs_health_check(spec: &Map<String, Value>) -> bool {
+    spec.get("type") == Some(&json!("LoadBalancer")) && spec.get("externalTrafficPolicy") == Some(&json!("Local"))
+}
+
+/// The port at which nodes answer whether they have endpoints of a Service; 0: none. The number of a Service that needs none is
+/// refused by the rules of Services, and takes no port here.
 pub(crate) fn health_check_node_port(service: &Value) -> u64 {
-    let port = service.pointer("/spec/healthCheckNodePort");
+    let spec = service.get("spec").and_then(Value::as_object);
+    let port = spec
+        .filter(|spec| needs_health_check(spec))
+        .and_then(|spec| spec.get("healthCheckNodePort"));
     port.and_then(Value::as_u64).unwrap_or_default()
 }
 

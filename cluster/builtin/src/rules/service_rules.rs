@@ -65,6 +65,7 @@ pub(crate) fn validate(object: &Value, old: Option<&Value>, errors: &mut Vec<Fie
     let at = path.field("ports");
     ports_errors(&ports, &at, errors);
     affinity_errors(spec, &path, errors);
+    external_traffic_errors(spec, old.map(|old| &old["spec"]), &path, errors);
     let address = text(spec, "clusterIP");
     if !address.is_empty() && !headless && address.parse::<std::net::IpAddr>().is_err() {
         let words = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
@@ -135,7 +136,6 @@ fn ports_errors(ports: &[&Value], path: &FieldPath<'_>, errors: &mut Vec<FieldEr
 fn affinity_errors(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     for (name, allowed) in [
         ("sessionAffinity", &["ClientIP", "None"]),
-        ("externalTrafficPolicy", &["Cluster", "Local"]),
         ("internalTrafficPolicy", &["Cluster", "Local"]),
     ] {
         let value = text(spec, name);
@@ -145,5 +145,40 @@ fn affinity_errors(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldErr
     }
     if let Some(selector) = spec.get("selector").and_then(Value::as_object) {
         names::validate_labels(selector, &path.field("selector"), errors);
+    }
+}
+
+/// Fields that only Services with traffic from outside have (validateServiceExternalTrafficPolicy), and what of them stays
+/// (validateServiceExternalTrafficFieldsUpdate). A missing port of health checks was allocated before.
+fn external_traffic_errors(spec: &Value, old: Option<&Value>, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    let (at, policy) = (path.field("externalTrafficPolicy"), text(spec, "externalTrafficPolicy"));
+    let is_external = match text(spec, "type") {
+        "LoadBalancer" | "NodePort" => true,
+        "ClusterIP" => elements(spec, "externalIPs").next().is_some(),
+        _ => false,
+    };
+    match policy {
+        "" => {}
+        _ if !is_external => {
+            let why = "may only be set for externally-accessible services";
+            errors.push(FieldError::invalid(at, policy, why));
+        }
+        "Cluster" | "Local" => {}
+        _ => errors.push(FieldError::not_supported(at, policy, &["Cluster", "Local"])),
+    }
+    let port = |spec: &Value| spec["healthCheckNodePort"].as_i64().unwrap_or_default();
+    let (at, given) = (path.field("healthCheckNodePort"), port(spec));
+    let needs_check =
+        |spec: &Value| text(spec, "type") == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local";
+    match (needs_check(spec), given) {
+        (true, _) => port_number(spec.get("healthCheckNodePort"), &at, errors),
+        (false, 0) => {}
+        (false, _) => {
+            let why = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
+            errors.push(FieldError::invalid(&at, given, why));
+        }
+    }
+    if old.is_some_and(|old| needs_check(old) && needs_check(spec) && port(old) != given) {
+        errors.push(FieldError::forbidden(at, "field is immutable"));
     }
 }

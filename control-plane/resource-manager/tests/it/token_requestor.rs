@@ -11,9 +11,11 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use tests_kit::{Embedded, embedded_with, until, until_gone};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 const ACCOUNTS: &str = "kube-system";
+const ACCOUNT_NAME: &str = "serviceaccount.resources.gardener.cloud/name";
 
 struct Pair {
     source: Embedded,
@@ -75,7 +77,7 @@ impl Pair {
 
     async fn request_token(&self, name: &str, class: &str, annotations: Value, data: Value) {
         let mut all = json!({
-            "serviceaccount.resources.gardener.cloud/name": name,
+            ACCOUNT_NAME: name,
             "serviceaccount.resources.gardener.cloud/namespace": ACCOUNTS,
         });
         all.as_object_mut()
@@ -337,8 +339,7 @@ async fn a_service_account_goes_when_its_secret_names_another() {
         let pair = Pair::start(namespace).await;
         pair.request_token("old", "shoot", json!({}), json!({})).await;
         let first = pair.filled("old", "").await;
-        let name = "serviceaccount.resources.gardener.cloud/name";
-        pair.patch("old", json!({"metadata": {"annotations": {name: "new"}}}))
+        pair.patch("old", json!({"metadata": {"annotations": {ACCOUNT_NAME: "new"}}}))
             .await;
         until_gone(&pair.accounts(), "old").await;
         let second = pair.filled("old", &first).await;
@@ -348,4 +349,62 @@ async fn a_service_account_goes_when_its_secret_names_another() {
         );
         assert!(pair.user(&first).await.is_none());
     }
+}
+
+/// A pair whose first ServiceAccount is made 5 s late, and the report that this has begun.
+async fn late_pair() -> (Pair, oneshot::Receiver<()>) {
+    let (late, begun) = oneshot::channel();
+    let late = Mutex::new(Some(late));
+    let pair = Pair::start_with(None, move |call| {
+        let is_apply = call.verb == Verb::Patch && call.resource == "serviceaccounts";
+        match late.lock().unwrap().take_if(|_| is_apply) {
+            Some(late) => {
+                late.send(()).unwrap();
+                Injected::Delay(Duration::from_secs(5))
+            }
+            None => Injected::Pass,
+        }
+    });
+    (pair.await, begun)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_account_that_a_turn_makes_after_the_request_is_gone_goes_too() {
+    let (pair, begun) = late_pair().await;
+    pair.request_token("csi", "shoot", json!({}), json!({})).await;
+    begun.await.unwrap();
+    pair.patch("csi", serde_json::from_str(NO_CLASS).unwrap()).await;
+    pair.released("csi").await;
+    assert!(pair.accounts().get_opt("csi").await.unwrap().is_none());
+    until(&pair.accounts(), "csi", "made", |_: &ServiceAccount| true).await;
+    until_gone(&pair.accounts(), "csi").await;
+
+    let (pair, begun) = late_pair().await;
+    pair.request_token("old", "shoot", json!({}), json!({})).await;
+    begun.await.unwrap();
+    pair.patch("old", json!({"metadata": {"annotations": {ACCOUNT_NAME: "new"}}}))
+        .await;
+    until(&pair.accounts(), "old", "made", |_: &ServiceAccount| true).await;
+    until_gone(&pair.accounts(), "old").await;
+    until(&pair.accounts(), "new", "made", |_: &ServiceAccount| true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_account_goes_though_the_request_was_wrong_in_between() {
+    let pair = Pair::start(None).await;
+    let wrong = json!({"metadata": {"annotations": {
+        "serviceaccount.resources.gardener.cloud/token-expiration-duration": "soon",
+    }}});
+    for name in ["renamed", "deleted"] {
+        pair.request_token(name, "shoot", json!({}), json!({})).await;
+        pair.filled(name, "").await;
+        pair.patch(name, wrong.clone()).await;
+    }
+    pair.patch("renamed", json!({"metadata": {"annotations": {ACCOUNT_NAME: "new"}}}))
+        .await;
+    let params = DeleteParams::default();
+    pair.secrets().delete("shoot-access-deleted", &params).await.unwrap();
+    until_gone(&pair.accounts(), "renamed").await;
+    until_gone(&pair.accounts(), "deleted").await;
+    until_gone(&pair.secrets(), "shoot-access-deleted").await;
 }

@@ -303,8 +303,8 @@ async fn servers_on_one_etcd_compact_it_together_and_keep_what_is_young() {
         EtcdStore::new(&compacting).unwrap(),
         EtcdStore::new(&compacting).unwrap(),
     ];
-    let created = servers[0].create(pod("n", "a"), object("a", 0)).await.unwrap();
     let begun = tokio::time::Instant::now();
+    let created = servers[0].create(pod("n", "a"), object("a", 0)).await.unwrap();
     let expired = async {
         loop {
             // What is not in memory is asked of etcd.
@@ -352,9 +352,11 @@ async fn events_share_a_lease_expire_together_and_watches_show_it() {
     }
     let stays = store.create(pod("n", "a"), object("a", 0)).await.unwrap();
     let granted = figure(on.etcd.address(), "etcd_debugging_lease_granted_total");
+    // One a second, however slow the disk is.
+    let most = f64::from(u32::try_from(EVENTS).unwrap()) / 2.0;
     assert!(
-        (granted - 1.0).abs() < 0.5,
-        "{granted} leases for events of the same time"
+        (1.0..most).contains(&granted),
+        "{granted} leases for {EVENTS} events of the same time"
     );
     for _ in 0..2 * EVENTS {
         assert!(!next_change(&mut watch).await.is_delete());
