@@ -95,6 +95,27 @@ async fn dependent_with_an_owner_of_an_unknown_kind_outlives_foreground_deletion
 }
 
 #[tokio::test(start_paused = true)]
+async fn foreground_deletion_ends_once_shared_dependents_have_forgotten_the_owner() {
+    let cluster = start().await;
+    let maps = cluster.api::<ConfigMap>();
+    let a = map(&cluster, "a", &[], json!([])).await;
+    let stays = map(&cluster, "stays", &[], json!([])).await;
+    let shared = map(&cluster, "shared", &[&a, &stays], json!([])).await;
+    let mut owners = shared.metadata.owner_references.unwrap();
+    owners[1].kind = "Thing".to_owned();
+    owners[1].api_version = "unknown.dev/v1".to_owned();
+    let metadata = json!({"name": "of-unknown", "ownerReferences": owners});
+    cluster.create::<ConfigMap>(json!({ "metadata": metadata })).await;
+    maps.delete("a", &DeleteParams::foreground()).await.unwrap();
+    until_gone(&maps, "a").await;
+    for name in ["shared", "of-unknown"] {
+        let shared = maps.get(name).await.unwrap();
+        assert_eq!(shared.owner_references().len(), 1, "{name}");
+        assert_eq!(shared.metadata.deletion_timestamp, None, "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn custom_resources_own_and_are_owned_as_soon_as_their_kind_is_there() {
     let cluster = start().await;
     // Long after the controllers have looked at the kinds.
