@@ -15,7 +15,7 @@ use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
 use crate::Context;
-use crate::seen::create_seen;
+use crate::seen::{Made, create_seen};
 use addresses::{SERVICE, endpoints_of, is_ours, slices_of};
 
 pub(crate) async fn run(context: Context, stop: CancellationToken) {
@@ -112,7 +112,11 @@ async fn write_slices(context: &Context, namespace: &str, wanted: &[EndpointSlic
     let api: Api<EndpointSlice> = Api::namespaced(context.client.clone(), namespace);
     for slice in wanted {
         match cache.get(&ObjectKey::of(slice)) {
-            None => drop(create_seen(&context.client, &cache, slice).await?),
+            None => match create_seen(&context.client, &cache, slice).await? {
+                Made::Created(_) | Made::NamespaceGoes => {}
+                // Its name was free in the mirror. No event of another writer's slice calls for this Service again.
+                Made::Exists => return Err(name_taken(namespace, slice)),
+            },
             Some(before) => {
                 let mut after = EndpointSlice {
                     metadata: before.metadata.clone(),
@@ -124,6 +128,14 @@ async fn write_slices(context: &Context, namespace: &str, wanted: &[EndpointSlic
         }
     }
     Ok(())
+}
+
+fn name_taken(namespace: &str, slice: &EndpointSlice) -> Fault {
+    let taken = format!(
+        "create EndpointSlice {namespace}/{}: another has this name, and the watch has not shown it yet",
+        slice.name_any()
+    );
+    Fault::transient(taken).hint("it gets the next free name when this is tried again, which happens by itself")
 }
 
 async fn write_endpoints(context: &Context, namespace: &str, wanted: Endpoints) -> Result<(), Fault> {

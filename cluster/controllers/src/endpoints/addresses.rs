@@ -91,13 +91,14 @@ fn publishes_unready(service: &Service) -> bool {
     service.spec.as_ref().and_then(|spec| spec.publish_not_ready_addresses) == Some(true)
 }
 
-/// Whether a slice is one that this controller writes for the Service.
+/// Whether a slice is one that this controller writes for the Service. The owner alone does not decide: users may give
+/// their slices any. Upstream selects by the labels, too.
 pub(super) fn is_ours(service: &Service, slice: &EndpointSlice) -> bool {
     let owner = controller_of(&slice.metadata);
     let is_owned = owner.is_some_and(|owner| Some(&owner.uid) == service.metadata.uid.as_ref());
+    let is_labelled = slice.labels().get(SERVICE) == Some(&service.name_any());
     let manager = slice.labels().get(MANAGED_BY);
-    let is_labelled = manager.is_some() && slice.labels().get(SERVICE) == Some(&service.name_any());
-    manager.is_none_or(|manager| manager == MANAGER) && (is_owned || is_labelled)
+    manager.is_some_and(|manager| manager == MANAGER) && (is_owned || is_labelled)
 }
 
 /// The slices that there should be: at least one, so that readers can distinguish an empty Service from an unknown one.
@@ -331,7 +332,12 @@ mod tests {
         let labels = |manager: &str| json!({"labels": {SERVICE: "svc", MANAGED_BY: manager}});
         let ours = |name: &str, family: &str| there(name, family, labels(MANAGER));
         let reference = json!({"apiVersion": "v1", "kind": "Service", "name": "svc", "uid": "u", "controller": true});
-        let unlabelled = there("svc-0", "IPv4", json!({"ownerReferences": [reference]}));
+        let unlabelled = there("svc-0", "IPv4", json!({"ownerReferences": [&reference]}));
+        let of_no_service = there(
+            "svc-0",
+            "IPv4",
+            json!({"ownerReferences": [&reference], "labels": {MANAGED_BY: MANAGER}}),
+        );
         let by_hand = there("svc-0", "IPv4", json!({"labels": {SERVICE: "svc"}}));
         let names = |pods: &[&str], there: &[Arc<EndpointSlice>]| {
             let pods: Vec<_> = pods.iter().map(|ip| pod(ip, Some(ip), 80, "True")).collect();
@@ -359,7 +365,8 @@ mod tests {
                 vec![ours("svc-10", "IPv4"), ours("svc-2", "IPv4")],
                 vec!["svc-2 IPv4"],
             ),
-            (vec![v4], vec![unlabelled], vec!["svc-0 IPv4"]),
+            (vec![v4], vec![unlabelled], vec!["svc-1 IPv4"]),
+            (vec![v4], vec![of_no_service], vec!["svc-0 IPv4"]),
             (vec![v4], vec![by_hand], vec!["svc-1 IPv4"]),
             (
                 vec![v4],

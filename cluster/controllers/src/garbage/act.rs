@@ -36,9 +36,12 @@ pub(super) async fn act(context: &Context, uid: &str, verdict: Verdict) -> Resul
             has_dependents,
         } => object.settle_owners(absent, waiting, is_owned, has_dependents).await,
         Verdict::Foreground { delete, blocked } => {
+            // One that fails does not hold up the others.
+            let mut faults = Vec::new();
             for dependent in delete {
-                delete_dependent(context, &dependent).await?;
+                faults.extend(delete_dependent(context, &dependent).await.err());
             }
+            Fault::joined(faults).map_or(Ok(()), Err)?;
             if blocked {
                 Ok(())
             } else {
@@ -46,9 +49,11 @@ pub(super) async fn act(context: &Context, uid: &str, verdict: Verdict) -> Resul
             }
         }
         Verdict::Orphan(dependents) => {
+            let mut faults = Vec::new();
             for dependent in dependents {
-                release_dependent(context, &dependent, uid).await?;
+                faults.extend(release_dependent(context, &dependent, uid).await.err());
             }
+            Fault::joined(faults).map_or(Ok(()), Err)?;
             object.remove_finalizer(ORPHAN).await
         }
     }

@@ -115,6 +115,7 @@ impl Graph {
         }
         if let Some(old) = old.cloned() {
             self.unlink(&uid, &old);
+            self.dirty_unblocked(&old, &item);
         }
         for owner in &item.owners {
             self.dependents
@@ -153,6 +154,17 @@ impl Graph {
             .extend(self.dependents.get(uid).into_iter().flatten().cloned());
         self.dirty_items
             .extend(item.owners.iter().map(|owner| owner.uid.clone()));
+    }
+
+    /// The owners that a changed item no longer blocks: their deletion in the foreground may have waited for it alone.
+    /// After upstream's `addUnblockedOwnersToDeleteQueue`.
+    fn dirty_unblocked(&mut self, old: &Item, new: &Item) {
+        let is_blocked = |uid: &str| new.owners.iter().any(|owner| owner.blocks && owner.uid == uid);
+        let unblocked = old
+            .owners
+            .iter()
+            .filter(|owner| owner.blocks && !is_blocked(&owner.uid));
+        self.dirty_items.extend(unblocked.map(|owner| owner.uid.clone()));
     }
 
     fn unlink(&mut self, uid: &str, item: &Item) {

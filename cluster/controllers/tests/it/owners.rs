@@ -1,5 +1,6 @@
 //! What follows from a deletion: dependents, in the three ways, and the content of namespaces.
 
+use base_client::{Injected, Verb, inject_faults};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, ServiceAccount};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, DynamicObject, PostParams};
@@ -8,7 +9,7 @@ use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use tests_kit::{until, until_gone};
 
-use crate::cluster::{Cluster, start};
+use crate::cluster::{Cluster, start, start_over};
 
 async fn map(cluster: &Cluster, name: &str, owners: &[&ConfigMap], finalizers: Value) -> ConfigMap {
     let owner = |owner: &&ConfigMap| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": owner.name_any(), "uid": owner.uid(), "blockOwnerDeletion": true});
@@ -92,6 +93,76 @@ async fn dependent_with_an_owner_of_an_unknown_kind_outlives_foreground_deletion
     until_gone(&maps, "a").await;
     until_gone(&maps, "own").await;
     assert_eq!(maps.get("shared").await.unwrap().metadata.deletion_timestamp, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn foreground_deletion_ends_once_shared_dependents_have_forgotten_the_owner() {
+    let cluster = start().await;
+    let maps = cluster.api::<ConfigMap>();
+    let a = map(&cluster, "a", &[], json!([])).await;
+    let stays = map(&cluster, "stays", &[], json!([])).await;
+    let shared = map(&cluster, "shared", &[&a, &stays], json!([])).await;
+    let mut owners = shared.metadata.owner_references.unwrap();
+    owners[1].kind = "Thing".to_owned();
+    owners[1].api_version = "unknown.dev/v1".to_owned();
+    let metadata = json!({"name": "of-unknown", "ownerReferences": owners});
+    cluster.create::<ConfigMap>(json!({ "metadata": metadata })).await;
+    maps.delete("a", &DeleteParams::foreground()).await.unwrap();
+    until_gone(&maps, "a").await;
+    for name in ["shared", "of-unknown"] {
+        let shared = maps.get(name).await.unwrap();
+        assert_eq!(shared.owner_references().len(), 1, "{name}");
+        assert_eq!(shared.metadata.deletion_timestamp, None, "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn dependent_that_cannot_be_settled_does_not_hold_up_the_others() {
+    let cluster = start_over(
+        |_| {},
+        |client| {
+            inject_faults(client, |call| match (call.verb, call.name.as_deref()) {
+                (Verb::Get, Some("unreadable")) | (Verb::Patch, Some("unchangeable")) => Injected::Answer(503),
+                _ => Injected::Pass,
+            })
+        },
+    )
+    .await;
+    let maps = cluster.api::<ConfigMap>();
+    let names: Vec<String> = (0..8).map(|number| format!("other-{number}")).collect();
+
+    let a = map(&cluster, "a", &[], json!([])).await;
+    let owner =
+        |name: &str, uid: Option<String>| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid});
+    // None blocks, so that only `a` deletes them.
+    let own = owner("a", a.uid());
+    let shared = json!([own, owner("unreadable", Some("u".to_owned()))]);
+    cluster
+        .create::<ConfigMap>(json!({"metadata": {"name": "shared", "ownerReferences": shared}}))
+        .await;
+    for name in &names {
+        cluster
+            .create::<ConfigMap>(json!({"metadata": {"name": name, "ownerReferences": [own]}}))
+            .await;
+    }
+    maps.delete("a", &DeleteParams::foreground()).await.unwrap();
+    for name in &names {
+        until_gone(&maps, name).await;
+    }
+    for name in ["a", "shared"] {
+        assert!(maps.get_opt(name).await.unwrap().is_some(), "{name} is tried again");
+    }
+
+    let b = map(&cluster, "b", &[], json!([])).await;
+    map(&cluster, "unchangeable", &[&b], json!([])).await;
+    for name in &names {
+        map(&cluster, name, &[&b], json!([])).await;
+    }
+    maps.delete("b", &DeleteParams::orphan()).await.unwrap();
+    for name in &names {
+        until(&maps, name, "free", |map| map.owner_references().is_empty()).await;
+    }
+    assert!(maps.get_opt("b").await.unwrap().is_some(), "it is tried again");
 }
 
 #[tokio::test(start_paused = true)]

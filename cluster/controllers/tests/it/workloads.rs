@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use base_client::{Injected, Verb, inject_faults};
+use cluster_controllers::Name;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Endpoints, Event, PersistentVolume, PersistentVolumeClaim, Pod, Service};
@@ -13,6 +14,7 @@ use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams};
 use serde_json::{Value, json};
 use tests_kit::{until, until_gone};
+use tokio::sync::Notify;
 
 use crate::cluster::{Cluster, start, start_over};
 
@@ -243,6 +245,37 @@ async fn endpoints_of_another_address_type_get_a_slice_of_their_own() {
         ("IPv6", "fd00::1")
     );
     until_gone(&slices, "web-1").await;
+    assert_eq!(slices.get("web-0").await.unwrap(), foreign);
+}
+
+#[tokio::test(start_paused = true)]
+async fn slice_gets_another_name_once_the_mirror_shows_a_foreign_one() {
+    let watched = Arc::new(Notify::new());
+    let watches = watched.clone();
+    let cluster = start_over(
+        // No other controller watches slices.
+        |options| options.controllers = [Name::EndpointSlice].into(),
+        |client| {
+            inject_faults(client, move |call| {
+                if call.resource != "endpointslices" || call.verb != Verb::Watch {
+                    return Injected::Pass;
+                }
+                watches.notify_one();
+                Injected::Delay(Duration::from_secs(60))
+            })
+        },
+    )
+    .await;
+    // The mirror has its first list and shows nothing more for a minute.
+    watched.notified().await;
+    let slices = cluster.api::<EndpointSlice>();
+    let foreign = json!({"metadata": {"name": "web-0"}, "addressType": "IPv4", "endpoints": []});
+    let foreign = cluster.create::<EndpointSlice>(foreign).await;
+    let ports = json!([{"port": 80}]);
+    cluster
+        .create::<Service>(json!({"metadata": {"name": "web"}, "spec": {"selector": {"app": "a"}, "ports": ports}}))
+        .await;
+    until(&slices, "web-1", "there", |slice| slice.address_type == "IPv4").await;
     assert_eq!(slices.get("web-0").await.unwrap(), foreign);
 }
 
