@@ -30,6 +30,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use report::confirm_deletion;
 pub(crate) use resources::bytes;
 
 use crate::context::{ContainerEvent, EVENTS_WAITING_MAX};
@@ -476,12 +477,5 @@ impl Life {
         self.recorder
             .record(&self.host, event_type, reason, container, message)
             .await;
-    }
-
-    /// As the kubelet names a pod in messages.
-    fn id(&self) -> String {
-        let meta = &self.pod.metadata;
-        let text = |part: &Option<String>| part.clone().unwrap_or_default();
-        format!("{}_{}({})", text(&meta.name), text(&meta.namespace), text(&meta.uid))
     }
 }
