@@ -259,6 +259,7 @@ async fn run_pods(host: Arc<Host>, stop: CancellationToken) {
         host,
         tasks: JoinSet::new(),
         pods: BTreeMap::new(),
+        confirmed: BTreeSet::new(),
         listed: Vec::new(),
         stop,
     };
@@ -273,7 +274,7 @@ async fn run_pods(host: Arc<Host>, stop: CancellationToken) {
                 None => break,
             },
             ended = running.tasks.join_next(), if stopping || !running.tasks.is_empty() => match ended {
-                Some(Ok(uid)) => drop(running.pods.remove(&uid)),
+                Some(Ok(uid)) => running.ended(&uid),
                 Some(Err(_)) => {}
                 None => break,
             },
@@ -288,6 +289,8 @@ struct PodTasks {
     tasks: JoinSet<String>,
     /// `None` tells a task that its pod is gone.
     pods: BTreeMap<String, watch::Sender<Option<Arc<Pod>>>>,
+    /// The pods whose deletion was confirmed while the node stops, after their tasks had ended: each once.
+    confirmed: BTreeSet<String>,
     /// The pods seen since the last `Init`.
     listed: Vec<Pod>,
     stop: CancellationToken,
@@ -327,6 +330,28 @@ impl PodTasks {
         }
     }
 
+    /// Notes that a pod's task has ended.
+    fn ended(&mut self, uid: &str) {
+        let Some(updates) = self.pods.remove(uid) else { return };
+        // The deletion may have come too late for the task of a pod that ended with its node.
+        if let Some(pod) = updates.borrow().clone().filter(|_| self.stop.is_cancelled()) {
+            self.confirm_deletion(pod);
+        }
+    }
+
+    /// Confirms the deletion of a pod that has no task, if it is deleted: nothing of it runs.
+    fn confirm_deletion(&mut self, pod: Arc<Pod>) {
+        let Some(uid) = pod.metadata.uid.clone() else { return };
+        if pod.metadata.deletion_timestamp.is_none() || !self.confirmed.insert(uid.clone()) {
+            return;
+        }
+        let client = self.host.client.clone();
+        self.tasks.spawn(async move {
+            pod::confirm_deletion(client, &pod).await;
+            uid
+        });
+    }
+
     fn update(&mut self, mut pod: Pod) {
         let Some(uid) = pod.metadata.uid.clone() else { return };
         // Field ownership is often half of an object, and nothing here reads it.
@@ -336,8 +361,8 @@ impl PodTasks {
             Some(updates) => {
                 updates.send_replace(Some(pod));
             }
-            // A node that stops starts no pod.
-            None if self.stop.is_cancelled() => {}
+            // A node that stops starts no pod. One that is deleted now has stopped already.
+            None if self.stop.is_cancelled() => self.confirm_deletion(pod),
             None => {
                 let (updates, receiver) = watch::channel(Some(Arc::clone(&pod)));
                 self.pods.insert(uid.clone(), updates);

@@ -21,7 +21,10 @@ pub(crate) type Content = BTreeMap<String, (Bytes, u32)>;
 #[derive(Debug)]
 pub(crate) struct VolumeFolder {
     path: PathBuf,
+    /// What the files hold; none where that is not known, as after a write that failed on its way.
     written: Option<Content>,
+    /// The links that may be there, by name.
+    shown: BTreeSet<String>,
     /// How often it was written.
     times: u64,
 }
@@ -32,6 +35,7 @@ impl VolumeFolder {
         VolumeFolder {
             path,
             written: None,
+            shown: BTreeSet::new(),
             times: 0,
         }
     }
@@ -61,26 +65,30 @@ impl VolumeFolder {
         let next = self.path.join(DATA_NEXT);
         remove_file(&next)?;
         symlink(&name, &next)?;
+        // From here on the earlier files may be gone, even if a later step fails.
+        self.written = None;
         fs::rename(&next, self.path.join(DATA))?;
-        let shown = |content: &Content| -> BTreeSet<String> {
-            let tops = content.keys().filter_map(|path| path.split('/').next());
-            tops.map(str::to_owned).collect()
-        };
-        let now = shown(content);
+        let tops = content.keys().filter_map(|path| path.split('/').next());
+        let now: BTreeSet<String> = tops.map(str::to_owned).collect();
+        self.shown.extend(now.iter().cloned());
         for top in &now {
             let link = self.path.join(top);
             if fs::symlink_metadata(&link).is_err() {
                 symlink(Path::new(DATA).join(top), &link)?;
             }
         }
-        for gone in self.written.as_ref().map(shown).unwrap_or_default().difference(&now) {
+        for gone in self.shown.difference(&now) {
             remove_file(&self.path.join(gone))?;
         }
+        self.shown = now;
         Ok(())
     }
 
     fn remove_all_but_current(&self) -> io::Result<()> {
-        let current = fs::read_link(self.path.join(DATA)).ok();
+        let current = match fs::read_link(self.path.join(DATA)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            current => Some(current?),
+        };
         for entry in fs::read_dir(&self.path)? {
             let name = entry?.file_name();
             let time = name.to_str().and_then(|name| name.strip_prefix(".."));
@@ -188,5 +196,48 @@ mod tests {
             assert_eq!(entries(), 3, "a file, the link and what it leads to");
         }
         assert_eq!(fs::read_to_string(path.join("a")).unwrap(), "1");
+    }
+
+    #[test]
+    fn earlier_content_is_written_again_after_a_write_that_failed_late() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("v");
+        let mut volume = VolumeFolder::new(path.clone());
+        let before = || content(&[("a", "1"), ("old", "1")]);
+        volume.write(before()).unwrap();
+        // A folder in the place of a link that is to go, and a file in that of a folder: neither can be removed.
+        for (link, obstacle) in [(Some("old"), "old/x"), (None, "..999")] {
+            if let Some(link) = link {
+                fs::remove_file(path.join(link)).unwrap();
+                fs::create_dir(path.join(link)).unwrap();
+            }
+            fs::write(path.join(obstacle), "").unwrap();
+            assert!(volume.write(content(&[("a", "2"), ("new", "2")])).is_err());
+            assert_eq!(fs::read_to_string(path.join("a")).unwrap(), "2", "{obstacle}");
+            fs::remove_file(path.join(obstacle)).unwrap();
+            if let Some(link) = link {
+                fs::remove_dir(path.join(link)).unwrap();
+            }
+            volume.write(before()).unwrap();
+            for file in ["a", "old"] {
+                assert_eq!(fs::read_to_string(path.join(file)).unwrap(), "1", "{obstacle}");
+            }
+            let left = fs::read_dir(&path).unwrap().count();
+            assert_eq!(left, 4, "two files, the link and what it leads to: {obstacle}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_removed_while_the_current_folder_is_unknown() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("v");
+        let mut volume = VolumeFolder::new(path.clone());
+        volume.write(content(&[("a", "1")])).unwrap();
+        let current = path.join(fs::read_link(path.join(DATA)).unwrap());
+        // Reading a file as a link fails.
+        fs::remove_file(path.join(DATA)).unwrap();
+        fs::write(path.join(DATA), "").unwrap();
+        assert!(volume.write(content(&[("a", "2"), ("b/../c", "2")])).is_err());
+        assert_eq!(fs::read_to_string(current.join("a")).unwrap(), "1");
     }
 }

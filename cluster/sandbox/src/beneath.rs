@@ -57,13 +57,13 @@ pub fn write_new_beneath(root: &Path, path: &Path, bytes: &[u8]) -> io::Result<(
     }
 }
 
-/// Opens a mount point for a folder or a file at a path within the folder `root`, and makes it where it is missing.
+/// Opens a mount point for a folder or a file at a path within the open folder `root`, and makes it where it is missing.
 ///
 /// # Errors
 /// It cannot be made, or the path leads out of `root`, be it by a link.
 #[cfg(target_os = "linux")]
-pub(crate) fn mount_point_beneath(root: &Path, path: &Path, folder: bool) -> io::Result<OwnedFd> {
-    match open_beneath(open_root(root)?, path) {
+pub(crate) fn mount_point_beneath(root: &OwnedFd, path: &Path, folder: bool) -> io::Result<OwnedFd> {
+    match open_beneath(root.try_clone()?, path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         found => return found,
     }
@@ -72,10 +72,10 @@ pub(crate) fn mount_point_beneath(root: &Path, path: &Path, folder: bool) -> io:
         Err(error) => Err(error.into()),
     };
     if folder {
-        return walk(open_root(root)?, path, &make);
+        return walk(root.try_clone()?, path, &make);
     }
     let (above, name) = (path.parent(), path.file_name().ok_or_else(leads_out)?);
-    let above = walk(open_root(root)?, above.unwrap_or(Path::new("")), &make)?;
+    let above = walk(root.try_clone()?, above.unwrap_or(Path::new("")), &make)?;
     let how = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(openat(&above, name, how, Mode::from(0o644))?)
 }

@@ -30,6 +30,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use report::confirm_deletion;
 pub(crate) use resources::bytes;
 
 use crate::context::{ContainerEvent, EVENTS_WAITING_MAX};
@@ -70,7 +71,7 @@ pub(crate) async fn run(
         }
         return;
     }
-    life.sources = Sources::new(&life.host, &life.effective, &life.wanted, Arc::default());
+    life.follow_sources();
     life.update(Some(pod)).await;
     loop {
         life.advance().await;
@@ -153,6 +154,7 @@ struct Life {
     stop: CancellationToken,
     address: Option<PodAddress>,
     freed: Arc<Notify>,
+    /// What its volumes and its containers need, but for the ephemeral ones: nothing starts before all of it was read.
     wanted: Wanted,
     sources: Sources,
     volumes: BTreeMap<String, Mounted>,
@@ -283,9 +285,11 @@ impl Life {
         if self.over || !self.sources.found.has_read(&self.wanted) || !self.mount().await {
             return;
         }
-        // They start even where an init container does not let the others.
+        // They start even where an init container does not let the others, and what they wait for holds up no other.
         for index in 0..self.slots.len() {
-            if self.slots[index].ephemeral && self.slots[index].is_due(now) {
+            let slot = &self.slots[index];
+            let could_start = || self.sources.found.has_read(&volumes::wanted_by(&slot.container));
+            if slot.ephemeral && slot.is_due(now) && could_start() {
                 self.start(index).await;
             }
         }
@@ -428,11 +432,17 @@ impl Life {
         if let (Some(effective), Some(spec)) = (&mut self.effective.spec, &self.pod.spec) {
             effective.ephemeral_containers.clone_from(&spec.ephemeral_containers);
         }
-        let wanted = volumes::wanted(&self.effective);
-        if wanted != self.wanted && !self.over {
-            let found = Arc::clone(&self.sources.found);
-            self.sources = Sources::new(&self.host, &self.effective, &wanted, found);
-            self.wanted = wanted;
+        if !self.over {
+            self.follow_sources();
+        }
+    }
+
+    /// Follows what the pod refers to, as far as that is not followed yet.
+    fn follow_sources(&mut self) {
+        self.sources.follow(&self.host, &self.effective, &self.wanted);
+        for slot in self.slots.iter().filter(|slot| slot.ephemeral && !slot.is_over()) {
+            let wanted = volumes::wanted_by(&slot.container);
+            self.sources.follow(&self.host, &self.effective, &wanted);
         }
     }
 
@@ -476,12 +486,5 @@ impl Life {
         self.recorder
             .record(&self.host, event_type, reason, container, message)
             .await;
-    }
-
-    /// As the kubelet names a pod in messages.
-    fn id(&self) -> String {
-        let meta = &self.pod.metadata;
-        let text = |part: &Option<String>| part.clone().unwrap_or_default();
-        format!("{}_{}({})", text(&meta.name), text(&meta.namespace), text(&meta.uid))
     }
 }

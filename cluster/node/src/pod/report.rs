@@ -122,7 +122,7 @@ impl Life {
                 seen = deleting => seen.map_or(true, |pod| pod.is_none()),
                 () = stop.cancelled() => return false,
             };
-            if gone || self.confirm_deletion().await {
+            if gone || confirm_deletion(self.host.client.clone(), &self.pod).await {
                 break;
             }
             let pause = tokio::time::sleep(pauses.next().unwrap_or_default());
@@ -138,37 +138,51 @@ impl Life {
         }
     }
 
-    /// The last step of a graceful deletion; true when the API needs no more from us.
-    async fn confirm_deletion(&mut self) -> bool {
-        let now = DeleteParams {
-            grace_period_seconds: Some(0),
-            preconditions: Some(Preconditions {
-                uid: self.pod.metadata.uid.clone(),
-                resource_version: None,
-            }),
-            ..DeleteParams::default()
-        };
-        match self.pods().delete(&self.name(), &now).await {
-            Ok(_) => true,
-            // Not there, or another pod of this name is.
-            Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => true,
-            Err(error) => {
-                tracing::debug!(pod = %self.id(), %error, "deletion was not confirmed, trying again");
-                false
-            }
-        }
-    }
-
     fn pods(&self) -> Api<Pod> {
-        Api::namespaced(
-            self.host.client.clone(),
-            self.pod.metadata.namespace.as_deref().unwrap_or_default(),
-        )
+        pods_beside(self.host.client.clone(), &self.pod)
     }
 
     pub(super) fn name(&self) -> String {
         self.pod.metadata.name.clone().unwrap_or_default()
     }
+
+    pub(super) fn id(&self) -> String {
+        id(&self.pod)
+    }
+}
+
+/// As the kubelet names a pod in messages.
+fn id(pod: &Pod) -> String {
+    let meta = &pod.metadata;
+    let text = |part: &Option<String>| part.clone().unwrap_or_default();
+    format!("{}_{}({})", text(&meta.name), text(&meta.namespace), text(&meta.uid))
+}
+
+/// The last step of a graceful deletion; true when the API needs no more from us.
+pub(crate) async fn confirm_deletion(client: kube::Client, pod: &Pod) -> bool {
+    let now = DeleteParams {
+        grace_period_seconds: Some(0),
+        preconditions: Some(Preconditions {
+            uid: pod.metadata.uid.clone(),
+            resource_version: None,
+        }),
+        ..DeleteParams::default()
+    };
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    match pods_beside(client, pod).delete(name, &now).await {
+        Ok(_) => true,
+        // Not there, or another pod of this name is.
+        Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => true,
+        Err(error) => {
+            tracing::debug!(pod = %id(pod), %error, "deletion was not confirmed");
+            false
+        }
+    }
+}
+
+/// The pods of a pod's namespace.
+fn pods_beside(client: kube::Client, pod: &Pod) -> Api<Pod> {
+    Api::namespaced(client, pod.metadata.namespace.as_deref().unwrap_or_default())
 }
 
 /// A strategic merge patch, as the kubelet's: other writers' conditions stay. The uid keeps it from hitting a pod that

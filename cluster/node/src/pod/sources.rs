@@ -8,13 +8,13 @@ use std::time::Duration;
 use base_clock::Clock;
 use bytes::Bytes;
 use futures::stream::{BoxStream, SelectAll};
-use futures::{StreamExt, future, stream};
+use futures::{StreamExt, stream};
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod, Secret, ServiceAccount};
 use kube::Api;
 use kube::api::{ListParams, PostParams};
 use tokio::sync::watch;
-use tokio_util::task::AbortOnDropHandle;
+use tokio::task::JoinSet;
 
 use super::volumes::{TokenKey, Wanted};
 use crate::Volume;
@@ -106,30 +106,36 @@ enum Update {
     Token(TokenKey, Result<Bytes, String>),
 }
 
-/// All sources of one pod. A task of their own follows them, whatever the pod waits for: a request that is not polled
+/// All sources of one pod. Tasks of their own follow them, whatever the pod waits for: a request that is not polled
 /// would keep its place among the 1024 that a client has (kube-client 5.0 `Client::new`), and the pods of a large node
 /// have more sources than that.
 pub(crate) struct Sources {
-    newest: watch::Receiver<Arc<Found>>,
-    /// Ends with the last source that can change; none without sources.
-    following: Option<AbortOnDropHandle<()>>,
+    newest: watch::Sender<Arc<Found>>,
+    seen: watch::Receiver<Arc<Found>>,
+    /// Each ends with the last of its sources that can change.
+    following: JoinSet<()>,
+    followed: Wanted,
     /// What the pod has seen.
     pub(crate) found: Arc<Found>,
 }
 
 impl Sources {
-    /// Nothing to follow: of a pod of which nothing will run again.
+    /// Nothing is followed yet.
     pub(crate) fn none() -> Self {
         let found: Arc<Found> = Arc::default();
+        let (newest, seen) = watch::channel(Arc::clone(&found));
         Sources {
-            newest: watch::channel(Arc::clone(&found)).1,
-            following: None,
+            newest,
+            seen,
+            following: JoinSet::new(),
+            followed: Wanted::default(),
             found,
         }
     }
 
-    /// Starts to follow what is wanted. `found`: what is known already.
-    pub(crate) fn new(host: &Arc<Host>, pod: &Pod, wanted: &Wanted, found: Arc<Found>) -> Self {
+    /// Follows what is wanted as well. What is followed already goes on as it was.
+    pub(crate) fn follow(&mut self, host: &Arc<Host>, pod: &Pod, wanted: &Wanted) {
+        let wanted = self.followed.add(wanted);
         let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
         let mut updates = SelectAll::new();
         for name in &wanted.secrets {
@@ -144,35 +150,36 @@ impl Sources {
         for key in &wanted.tokens {
             updates.push(token(host, pod, key));
         }
-        let (sender, newest) = watch::channel(Arc::clone(&found));
-        let following = tokio::spawn(async move {
+        if updates.is_empty() {
+            return;
+        }
+        let newest = self.newest.clone();
+        self.following.spawn(async move {
             while let Some(update) = updates.next().await {
-                sender.send_modify(|found| Arc::make_mut(found).apply(update));
+                newest.send_modify(|found| Arc::make_mut(found).apply(update));
             }
         });
-        Sources {
-            newest,
-            following: Some(AbortOnDropHandle::new(following)),
-            found,
-        }
     }
 
     /// Waits for a change, and puts the newest state into `found`. Never returns when there is nothing to follow.
     pub(crate) async fn changed(&mut self) {
-        if self.newest.changed().await.is_ok() {
-            self.found = Arc::clone(&self.newest.borrow_and_update());
-            return;
-        }
-        if let Some(following) = &mut self.following {
-            let ended = following.await;
-            self.following = None;
-            if let Err(error) = ended
-                && let Ok(panic) = error.try_into_panic()
-            {
-                std::panic::resume_unwind(panic);
+        loop {
+            tokio::select! {
+                biased;
+                // No error: the other end is here.
+                _ = self.seen.changed() => {
+                    self.found = Arc::clone(&self.seen.borrow_and_update());
+                    return;
+                }
+                Some(ended) = self.following.join_next() => {
+                    if let Err(error) = ended
+                        && let Ok(panic) = error.try_into_panic()
+                    {
+                        std::panic::resume_unwind(panic);
+                    }
+                }
             }
         }
-        future::pending().await
     }
 }
 

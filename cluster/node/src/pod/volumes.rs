@@ -38,7 +38,7 @@ impl TokenKey {
     }
 }
 
-/// Everything outside the pod that its volumes and environments refer to.
+/// What volumes and environments of a pod refer to outside of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) secrets: BTreeSet<String>,
@@ -48,6 +48,21 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
+    /// Adds what `other` wants, and returns the part that is new.
+    pub(crate) fn add(&mut self, other: &Wanted) -> Wanted {
+        fn add<T: Clone + Ord>(own: &mut BTreeSet<T>, other: &BTreeSet<T>) -> BTreeSet<T> {
+            let new = other.difference(own).cloned().collect::<BTreeSet<T>>();
+            own.extend(new.iter().cloned());
+            new
+        }
+        Wanted {
+            secrets: add(&mut self.secrets, &other.secrets),
+            config_maps: add(&mut self.config_maps, &other.config_maps),
+            claims: add(&mut self.claims, &other.claims),
+            tokens: add(&mut self.tokens, &other.tokens),
+        }
+    }
+
     /// Adds what the environment of a container refers to.
     fn add_environment(&mut self, env_from: Option<&[EnvFromSource]>, env: Option<&[EnvVar]>) {
         for from in env_from.into_iter().flatten() {
@@ -182,7 +197,14 @@ fn service_account_volume() -> Volume {
     }
 }
 
-/// What the pod refers to.
+/// What an ephemeral container refers to: it brings no volume.
+pub(crate) fn wanted_by(container: &Container) -> Wanted {
+    let mut wanted = Wanted::default();
+    wanted.add_environment(container.env_from.as_deref(), container.env.as_deref());
+    wanted
+}
+
+/// What the pod refers to, but for its ephemeral containers: they are added while it runs, see [`wanted_by`].
 pub(crate) fn wanted(pod: &Pod) -> Wanted {
     let mut wanted = Wanted::default();
     let Some(spec) = &pod.spec else { return wanted };
@@ -216,9 +238,6 @@ pub(crate) fn wanted(pod: &Pod) -> Wanted {
         }
     }
     for container in spec.init_containers.iter().flatten().chain(&spec.containers) {
-        wanted.add_environment(container.env_from.as_deref(), container.env.as_deref());
-    }
-    for container in spec.ephemeral_containers.iter().flatten() {
         wanted.add_environment(container.env_from.as_deref(), container.env.as_deref());
     }
     wanted

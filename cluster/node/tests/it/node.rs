@@ -91,6 +91,39 @@ async fn deletion_of_a_pod_is_confirmed_by_a_node_that_stops() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn node_that_stops_confirms_deletion_of_pods_that_have_stopped() {
+    let cluster = Cluster::new().await;
+    let slow = |context: ContainerContext| async move {
+        context.ready.set(true);
+        std::future::pending::<Exit>().await
+    };
+    let over = |_: ContainerContext| async { Exit::done() };
+    let catalogue = ImageCatalogue::new().with("slow", slow).with("app", serves);
+    let node = cluster.node("node-a", catalogue.with("over", over));
+    let image = |name: &str| json!({"image": format!("example.org/{name}:v1")});
+    cluster.pod("slow", image("slow"), json!({})).await;
+    cluster.pod("stopped", image("app"), json!({})).await;
+    for name in ["slow", "stopped"] {
+        cluster.pod_until(name, is_ready).await;
+    }
+    let once = json!({"restartPolicy": "Never"});
+    cluster.pod("succeeded", image("over"), once).await;
+    let has_succeeded = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Succeeded");
+    cluster.pod_until("succeeded", has_succeeded).await;
+    node.stop.cancel();
+    // Virtual time: all but the slow pod have come to rest before it goes on.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let pods = cluster.api::<Pod>();
+    for name in ["stopped", "succeeded"] {
+        pods.delete(name, &DeleteParams::default()).await.unwrap();
+        cluster.pod_gone(name).await;
+    }
+    assert!(!node.task.is_finished(), "the slow pod still stops");
+    node.task.await.unwrap().unwrap();
+    assert_eq!(pods.get("slow").await.unwrap().metadata.deletion_timestamp, None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn node_that_was_given_up_reports_that_it_is_ready_again() {
     let cluster = Cluster::new().await;
     let _node = cluster.node("node-a", ImageCatalogue::new());

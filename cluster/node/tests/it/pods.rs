@@ -8,8 +8,8 @@ use base_client::{Injected, inject_faults};
 use cluster_node::{ContainerContext, Exit, ImageCatalogue};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, Secret};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
-use serde_json::json;
-use tokio::sync::mpsc;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, mpsc};
 
 use crate::cluster::{Cluster, condition, container, is_ready};
 
@@ -309,6 +309,16 @@ async fn a_missing_secret_of_a_variable_is_named_and_waited_for() {
     cluster.pod_until("p", is_ready).await;
 }
 
+/// Adds an ephemeral container to the pod `p`.
+async fn debug(cluster: &Cluster, container: Value) {
+    let patch = Patch::Strategic(json!({"spec": {"ephemeralContainers": [container]}}));
+    cluster
+        .api::<Pod>()
+        .patch_subresource("ephemeralcontainers", "p", &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_environment_of_an_ephemeral_container_is_read_when_it_is_added() {
     let cluster = Cluster::new().await;
@@ -322,15 +332,10 @@ async fn the_environment_of_an_ephemeral_container_is_read_when_it_is_added() {
     cluster.pod_until("p", is_ready).await;
     let map = json!({"metadata": {"name": "m"}, "data": {"ALL": "m"}});
     cluster.create(&cluster.api::<ConfigMap>(), map).await;
-    let added = json!({"spec": {"ephemeralContainers": [{"name": "d", "image": "example.org/debug:v1",
+    let added = json!({"name": "d", "image": "example.org/debug:v1",
         "envFrom": [{"configMapRef": {"name": "m"}}],
-        "env": [{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]}]}});
-    let patch = Patch::Strategic(added);
-    cluster
-        .api::<Pod>()
-        .patch_subresource("ephemeralcontainers", "p", &PatchParams::default(), &patch)
-        .await
-        .unwrap();
+        "env": [{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]});
+    debug(&cluster, added).await;
     let state = |pod: &Pod| {
         let statuses = pod
             .status
@@ -346,6 +351,64 @@ async fn the_environment_of_an_ephemeral_container_is_read_when_it_is_added() {
     let pod = cluster.pod_until("p", over).await;
     assert_eq!(state(&pod)["terminated"]["exitCode"], 0, "{:?}", state(&pod));
     assert_eq!(container(&pod)["restartCount"], 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn unread_source_of_an_ephemeral_container_holds_up_no_other() {
+    let (cluster, _server) = Cluster::with_tokens().await;
+    let tokens = Arc::new(AtomicU32::new(0));
+    let requested = Arc::clone(&tokens);
+    let client = inject_faults(cluster.client.clone(), move |call| {
+        if call.subresource.as_deref() == Some("token") {
+            requested.fetch_add(1, Ordering::Relaxed);
+        }
+        match call.resource.as_str() {
+            "secrets" => Injected::Answer(403),
+            _ => Injected::Pass,
+        }
+    });
+    let crash = Arc::new(Notify::new());
+    let crashing = Arc::clone(&crash);
+    let app = move |context: ContainerContext| {
+        let crash = Arc::clone(&crashing);
+        async move {
+            context.ready.set(true);
+            tokio::select! {
+                () = context.stop.cancelled() => Exit::done(),
+                () = crash.notified() => Exit::failed("crashed"),
+            }
+        }
+    };
+    let debugs = |_: ContainerContext| async { Exit::done() };
+    let catalogue = ImageCatalogue::new().with("app", app).with("debug", debugs);
+    let _node = cluster.node_with("node-a", catalogue, client);
+    let token = json!([{"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}]);
+    cluster.pod("p", json!({}), json!({"volumes": token})).await;
+    cluster.pod_until("p", is_ready).await;
+
+    let key = json!([{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]);
+    let image = "example.org/debug:v1";
+    debug(&cluster, json!({"name": "waits", "image": image, "env": key})).await;
+    let state = |pod: &Pod, name: &str| {
+        let status = pod.status.clone().unwrap_or_default();
+        let statuses = status.ephemeral_container_statuses.into_iter().flatten();
+        let mut found = statuses.filter(|status| status.name == name);
+        serde_json::to_value(found.next()).unwrap()["state"].clone()
+    };
+    cluster
+        .pod_until("p", |pod| state(pod, "waits")["waiting"].is_object())
+        .await;
+    debug(&cluster, json!({"name": "runs", "image": image})).await;
+    cluster
+        .pod_until("p", |pod| state(pod, "runs")["terminated"].is_object())
+        .await;
+    crash.notify_one();
+    let restarted = |pod: &Pod| container(pod)["restartCount"] == 1 && is_ready(pod);
+    let pod = cluster.pod_until("p", restarted).await;
+    // Unread is not missing.
+    assert_eq!(state(&pod, "waits")["waiting"]["reason"], "ContainerCreating");
+    assert!(!reasons(&cluster).await.contains(&"Failed".to_owned()));
+    assert_eq!(tokens.load(Ordering::Relaxed), 1, "the token is requested once");
 }
 
 pub(crate) async fn reasons(cluster: &Cluster) -> Vec<String> {

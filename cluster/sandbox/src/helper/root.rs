@@ -1,6 +1,7 @@
 //! Builds a container's root in its own mount namespace: the host's folders read-only, folders of its own, volumes at
 //! any path. Writes to memory only; the one exception is a mount point inside a volume, which is made in the volume.
 
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs;
 use std::io;
@@ -9,7 +10,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change, mount_remount, unmount,
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_bind_recursive,
+    mount_change, mount_remount, move_mount, open_tree, unmount,
 };
 
 use super::root_plan::{self, Entry, Plan, Volume};
@@ -87,8 +89,8 @@ pub(super) fn build(plan: &Plan) -> Done {
             .iter()
             .rev()
             .find(|outer| volume.path.starts_with(&outer.volume.path));
-        let place = add_volume(volume, outer).about(Step::Volume, volume.path.display())?;
-        placed.push(Placed { volume, place });
+        let root = add_volume(volume, outer).about(Step::Volume, volume.path.display())?;
+        placed.push(Placed { volume, root });
     }
     make_read_only(plan, &placed).during(Step::Root)
 }
@@ -215,33 +217,36 @@ fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A volume that is mounted, and where: in another volume, links that programs have put into that one have been followed.
+/// A volume that is mounted. Only its open root leads to it for sure: in another volume, programs may move the folder it is
+/// mounted at, and put a link in its place.
 struct Placed<'a> {
     volume: &'a Volume,
-    place: PathBuf,
+    root: OwnedFd,
 }
 
-/// Mounts a volume, and returns where it is.
-fn add_volume(volume: &Volume, outer: Option<&Placed<'_>>) -> io::Result<PathBuf> {
-    let place = match outer {
+/// Mounts a volume, and returns its root there.
+fn add_volume(volume: &Volume, outer: Option<&Placed<'_>>) -> io::Result<OwnedFd> {
+    let point = match outer {
         Some(outer) => {
             let below = volume.path.strip_prefix(&outer.volume.path).unwrap_or(&volume.path);
-            let point = mount_point_beneath(&outer.place, below, volume.folder)?;
-            fs::read_link(path_of(&point))?
+            mount_point_beneath(&outer.root, below, volume.folder)?
         }
         None => {
             let there = fs::metadata(&volume.path);
             if !there.is_ok_and(|there| there.is_dir() == volume.folder) {
                 make_mount_point(&volume.path, volume.folder)?;
             }
-            volume.path.clone()
+            open_root(&volume.path)?
         }
     };
     // What was looked up before may have been replaced by another program since: it is looked up in this mount namespace, and
     // what was opened is mounted.
     let source = open_beneath(open_root(&under_old(&volume.source))?, &volume.sub_path)?;
-    mount_bind_recursive(path_of(&source), &place)?;
-    Ok(place)
+    let how = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::AT_RECURSIVE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let root = open_tree(&source, "", how | OpenTreeFlags::AT_EMPTY_PATH)?;
+    let both_open = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(&root, "", &point, "", both_open)?;
+    Ok(root)
 }
 
 fn is_folder(file: &OwnedFd) -> io::Result<bool> {
@@ -252,6 +257,18 @@ fn is_folder(file: &OwnedFd) -> io::Result<bool> {
 /// The path that leads to an open file itself, whatever stands at its path by now.
 fn path_of(file: &OwnedFd) -> String {
     format!("{OLD}/proc/self/fd/{}", file.as_raw_fd())
+}
+
+/// The number of the mount that an open file is in, as in `mountinfo`.
+fn mount_of(file: &OwnedFd) -> io::Result<u64> {
+    let text = fs::read_to_string(format!("{OLD}/proc/self/fdinfo/{}", file.as_raw_fd()))?;
+    let number = text.lines().find_map(|line| line.strip_prefix("mnt_id:"));
+    number.and_then(|number| number.trim().parse().ok()).ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            "an open file without the number of its mount",
+        )
+    })
 }
 
 fn make_mount_point(path: &Path, folder: bool) -> io::Result<()> {
@@ -274,41 +291,74 @@ fn under_old(path: &Path) -> PathBuf {
 
 /// Makes every mount read-only that is not meant to be written to, one by one: a flag does not reach the mounts below.
 fn make_read_only(plan: &Plan, placed: &[Placed<'_>]) -> io::Result<()> {
+    let declared = declared(plan, placed);
+    let volumes: BTreeMap<u64, &Placed<'_>> = placed
+        .iter()
+        .map(|placed| Ok((mount_of(&placed.root)?, placed)))
+        .collect::<io::Result<_>>()?;
+    let table = fs::read(Path::new(OLD).join("proc/self/mountinfo"))?;
+    let mounts: Vec<Mounted> = table.split(|byte| *byte == b'\n').filter_map(parse_mount).collect();
+    let above: BTreeMap<u64, u64> = mounts.iter().map(|mount| (mount.number, mount.above)).collect();
+    for mounted in &mounts {
+        let path = mounted.path.as_path();
+        let mut up = std::iter::successors(Some(mounted.number), |number| {
+            above.get(number).copied().filter(|above| above != number)
+        });
+        let writable = match up.find_map(|number| volumes.get(&number)) {
+            Some(placed) => placed.volume.writable,
+            None => declared
+                .iter()
+                .filter(|(above, _)| path.starts_with(above))
+                .max_by_key(|(above, _)| above.components().count())
+                .is_some_and(|(_, writable)| *writable),
+        };
+        let is_read_only = mounted.options.contains(MountFlags::RDONLY);
+        // The root itself is changed last, by the first process.
+        if writable || path == Path::new("/") || path.starts_with(OLD) || is_read_only {
+            continue;
+        }
+        let place = match volumes.get(&mounted.number) {
+            Some(placed) => path_of(&placed.root).into(),
+            None => path.to_owned(),
+        };
+        // Flags that a mount has cannot be dropped here; the times of access stay as they are by themselves.
+        let flags = MountFlags::BIND | MountFlags::RDONLY | mounted.options;
+        if mount_remount(&place, flags, "").is_err() {
+            // Better an empty folder than one that can be written to.
+            mount("tmpfs", &place, "tmpfs", MountFlags::RDONLY | SAFE, None)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether what is mounted at a path or below is writable. For mounts that are in no volume: those of a volume are known by
+/// their numbers, and only what a volume hides is found by the volume's path.
+fn declared<'a>(plan: &'a Plan, placed: &'a [Placed<'_>]) -> Vec<(&'a Path, bool)> {
     let mut declared: Vec<(&Path, bool)> = ["/tmp", "/run", "/dev"].map(|path| (Path::new(path), true)).into();
     declared.extend(RUN_SHOWN.map(|name| match name {
         "wrappers" => (Path::new("/run/wrappers"), false),
         _ => (Path::new("/run/current-system"), false),
     }));
     declared.extend(plan.hidden.iter().map(|path| (path.as_path(), false)));
-    declared.extend(
-        placed
-            .iter()
-            .map(|placed| (placed.place.as_path(), placed.volume.writable)),
-    );
-    let table = fs::read(Path::new(OLD).join("proc/self/mountinfo"))?;
-    for (path, options) in table.split(|byte| *byte == b'\n').filter_map(parse_mount) {
-        let writable = declared
-            .iter()
-            .filter(|(above, _)| path.starts_with(above))
-            .max_by_key(|(above, _)| above.components().count())
-            .is_some_and(|(_, writable)| *writable);
-        // The root itself is changed last, by the first process.
-        if writable || path == Path::new("/") || path.starts_with(OLD) || options.contains(MountFlags::RDONLY) {
-            continue;
-        }
-        // Flags that a mount has cannot be dropped here; the times of access stay as they are by themselves.
-        let flags = MountFlags::BIND | MountFlags::RDONLY | options;
-        if mount_remount(&path, flags, "").is_err() {
-            // Better an empty folder than one that can be written to.
-            mount("tmpfs", &path, "tmpfs", MountFlags::RDONLY | SAFE, None)?;
-        }
-    }
-    Ok(())
+    let volumes = placed.iter().map(|placed| placed.volume);
+    declared.extend(volumes.map(|volume| (volume.path.as_path(), volume.writable)));
+    declared
 }
 
-/// The mount point and the flags of one line of `mountinfo`.
-fn parse_mount(line: &[u8]) -> Option<(PathBuf, MountFlags)> {
-    let mut fields = line.split(|byte| *byte == b' ').skip(4);
+/// A line of `mountinfo`.
+struct Mounted {
+    number: u64,
+    /// The number of the mount that it is mounted in.
+    above: u64,
+    path: PathBuf,
+    options: MountFlags,
+}
+
+fn parse_mount(line: &[u8]) -> Option<Mounted> {
+    let mut fields = line.split(|byte| *byte == b' ');
+    let mut number = || std::str::from_utf8(fields.next()?).ok()?.parse().ok();
+    let (number, above) = (number()?, number()?);
+    let mut fields = fields.skip(2);
     let path = unescape(fields.next()?);
     let mut flags = MountFlags::empty();
     for option in fields.next()?.split(|byte| *byte == b',') {
@@ -320,7 +370,12 @@ fn parse_mount(line: &[u8]) -> Option<(PathBuf, MountFlags)> {
             _ => MountFlags::empty(),
         };
     }
-    Some((path, flags))
+    Some(Mounted {
+        number,
+        above,
+        path,
+        options: flags,
+    })
 }
 
 /// Blanks and the like are written as a backslash and three octal digits.
@@ -354,9 +409,10 @@ mod tests {
     #[test]
     fn a_line_of_mountinfo_is_read_with_its_blanks_and_flags() {
         let line = br"36 35 98:0 /mnt1 /a\040b\134c rw,nosuid,noatime master:1 - ext3 /dev/root rw";
-        let (path, flags) = parse_mount(line).unwrap();
-        assert_eq!(path, Path::new(r"/a b\c"));
-        assert_eq!(flags, MountFlags::NOSUID);
+        let mount = parse_mount(line).unwrap();
+        assert_eq!((mount.number, mount.above), (36, 35));
+        assert_eq!(mount.path, Path::new(r"/a b\c"));
+        assert_eq!(mount.options, MountFlags::NOSUID);
         assert!(parse_mount(b"").is_none());
     }
 }

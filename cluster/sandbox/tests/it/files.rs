@@ -2,7 +2,7 @@
 
 use cluster_sandbox::{ContainerOptions, Ended};
 
-use crate::kit::{mount, run, shell};
+use crate::kit::{finish, line, mount, python, run, shell};
 
 #[tokio::test]
 async fn volumes_appear_at_paths_that_the_host_does_not_have() {
@@ -137,6 +137,33 @@ async fn a_link_in_a_volume_leads_no_mount_in_it_outside() {
         assert!(error.ends_with(": the path leads out of the volume"), "{path}: {error}");
     }
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn read_only_mount_in_a_volume_stays_so_while_folders_are_swapped() {
+    let (outer, inner) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for name in ["a", "b"] {
+        std::fs::create_dir(outer.path().join(name)).unwrap();
+    }
+    let pod = crate::kit::pod(1).await;
+    // Another program of the pod exchanges them without end; 2 is RENAME_EXCHANGE, -100 is AT_FDCWD.
+    let mut swapping = python(
+        "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\nswapped = 0\nwhile True:\n  \
+         if libc.renameat2(-100, b'/vol/a', -100, b'/vol/b', 2): raise OSError(ctypes.get_errno(), 'exchange')\n  \
+         if not swapped: print('swapping', flush=True)\n  swapped = 1\n",
+    );
+    swapping.mounts = vec![mount(outer.path(), "/vol", true)];
+    let mut swapping = pod.start_container(swapping).await.unwrap();
+    assert_eq!(line(&mut swapping.output().unwrap().0).await, "swapping");
+    for _ in 0..8 {
+        let mut options = shell(
+            "while read -r _ _ _ _ place flags _; do \
+             case $place in /vol/*) echo ${flags%%,*};; esac; done < /proc/self/mountinfo",
+        );
+        options.mounts = vec![mount(outer.path(), "/vol", true), mount(inner.path(), "/vol/a", false)];
+        let container = pod.start_container(options).await.unwrap();
+        assert_eq!(finish(container).await, ("ro\n".to_owned(), Ended::Exited(0)));
+    }
 }
 
 #[tokio::test]
