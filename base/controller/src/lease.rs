@@ -47,9 +47,10 @@ impl Default for Terms {
 }
 
 impl Terms {
-    /// How often a leader renews: often enough for a second try before it has to give up, and for others to see it.
+    /// How often a leader renews: often enough for a second try before it has to give up, and for others to see it. Of
+    /// client-go's values, its retry period.
     fn renew_period(&self) -> Duration {
-        (self.lease_duration / 3).min(self.renew_deadline / 2)
+        (self.lease_duration / 3).min(self.renew_deadline / 5)
     }
 
     /// How long a renewal waits for its answer: short enough for a second try before the leader has to give up.
@@ -273,6 +274,7 @@ impl Gate {
     async fn renew_once(&self, lease: &mut Lease, at: Instant) -> Result<Instant, Lost> {
         sleep_until(at).await;
         let limit = self.terms.renew_timeout();
+        let mut is_reread = false;
         loop {
             let sent = Instant::now();
             match timeout(limit, self.write(Some(lease.clone()))).await {
@@ -282,7 +284,13 @@ impl Gate {
                 }
                 // Another client wrote it, or we did and missed the answer: if it is still ours, go on with what is there.
                 Ok(Err(error)) if is_conflict(&error) => match timeout(limit, self.api.get_opt(&self.name)).await {
-                    Ok(Ok(Some(fresh))) if self.may_take(&fresh) => *lease = fresh,
+                    Ok(Ok(Some(fresh))) if self.may_take(&fresh) => {
+                        *lease = fresh;
+                        // The first time without a pause: after a missed answer there is little time left.
+                        if !std::mem::replace(&mut is_reread, true) {
+                            continue;
+                        }
+                    }
                     Ok(Ok(other)) => return Err(self.taken(other.as_ref())),
                     Ok(Err(error)) => tracing::debug!("lease {} not read: {error}", self.name),
                     Err(_) => tracing::debug!("lease {} not read: no answer", self.name),
@@ -313,17 +321,36 @@ impl Gate {
     }
 
     /// Lets another take over at once.
-    async fn release(&self, mut lease: Lease) {
+    async fn release(&self, lease: Lease) {
+        let releasing = async {
+            match self.write_released(lease).await {
+                // A renewal without an answer may have been written.
+                Err(error) if is_conflict(&error) => match self.api.get_opt(&self.name).await? {
+                    Some(fresh) if self.is_ours(&fresh) => self.write_released(fresh).await,
+                    _ => Ok(()),
+                },
+                released => released,
+            }
+        };
+        match timeout(self.terms.renew_deadline, releasing).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!("lease {} not released: {error}", self.name),
+            Err(_) => tracing::debug!("lease {} not released: no answer", self.name),
+        }
+    }
+
+    async fn write_released(&self, mut lease: Lease) -> Result<(), kube::Error> {
         if let Some(spec) = &mut lease.spec {
             spec.holder_identity = None;
             spec.lease_duration_seconds = Some(1);
         }
-        let params = PostParams::default();
-        match timeout(self.terms.renew_deadline, self.api.replace(&self.name, &params, &lease)).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => tracing::debug!("lease {} not released: {error}", self.name),
-            Err(_) => tracing::debug!("lease {} not released: no answer", self.name),
-        }
+        let replaced = self.api.replace(&self.name, &PostParams::default(), &lease).await;
+        replaced.map(drop)
+    }
+
+    fn is_ours(&self, lease: &Lease) -> bool {
+        let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref());
+        holder == Some(&self.identity)
     }
 }
 

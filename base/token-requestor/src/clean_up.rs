@@ -25,8 +25,8 @@ use crate::{Context, Options};
 const PAGE: u32 = 500;
 
 /// Cleans up after the Secrets that are deleted, lose the labels that request a token, or name another ServiceAccount.
-/// `overtaken`: versions of Secrets that this happened to while a turn worked on them, from [`is_overtaken`].
-pub(crate) async fn follow(context: &Context, mut overtaken: UnboundedReceiver<Arc<Secret>>) {
+/// `outdated`: versions of Secrets that this happened to while a turn worked on them, from [`is_outdated`].
+pub(crate) async fn follow(context: &Context, mut outdated: UnboundedReceiver<Arc<Secret>>) {
     let mut changes = context.secrets.subscribe();
     let mut cleaning: FuturesUnordered<BoxFuture<'_, ()>> = FuturesUnordered::new();
     if context.options.namespace.is_none() {
@@ -36,7 +36,7 @@ pub(crate) async fn follow(context: &Context, mut overtaken: UnboundedReceiver<A
     loop {
         let last = tokio::select! {
             change = changes.next() => left_by(&change, &context.options),
-            last = overtaken.recv() => last,
+            last = outdated.recv() => last,
             Some(()) = cleaning.next() => None,
         };
         if let Some(last) = last {
@@ -82,9 +82,9 @@ fn names_another(old: &Secret, new: &Secret, options: &Options) -> bool {
     !Named::by(new, options).is_ok_and(|is| was.account == is.account || is.keep)
 }
 
-/// Whether a Secret requests no more what it did in the version that a turn has worked on. What that turn has done may have come
+/// Whether the Secret no longer requests what the version did that a turn has worked on. What that turn has done may have come
 /// after the clean-up that [`follow`] began for the change; a change that the mirror does not show yet is still to come there.
-pub(crate) fn is_overtaken(worked_on: &Secret, context: &Context) -> bool {
+pub(crate) fn is_outdated(worked_on: &Secret, context: &Context) -> bool {
     match context.secrets.get(&ObjectKey::of(worked_on)) {
         Some(now) if now.metadata.uid == worked_on.metadata.uid => names_another(worked_on, &now, &context.options),
         // A turn for a deletion has cleaned up itself.
@@ -99,15 +99,15 @@ async fn clean_up(last: Arc<Secret>, context: &Context) -> Result<(), Fault> {
     let live = get(&api, last.metadata.name.as_deref().unwrap_or_default()).await?;
     let live = live.filter(|live| live.metadata.uid == last.metadata.uid);
     match live {
-        None if has_finalizer(&*last, FINALIZER) => Ok(()),
+        None if last.metadata.deletion_timestamp.is_some() && has_finalizer(&*last, FINALIZER) => Ok(()),
         Some(live) if requests_token(&live, context) => remove_account(&last, Some(&live), context).await,
         Some(live) => {
             remove_account(&last, None, context).await?;
-            // The requestor of another class has the same finalizer.
-            match class_of(&live.metadata) {
-                Some(_) => Ok(()),
-                None => remove_finalizer(&api, live, FINALIZER).await.map(drop),
+            // The requestor of another class has the same finalizer: it adds it again, unless the Secret is being deleted.
+            if live.metadata.deletion_timestamp.is_some() && class_of(&live.metadata).is_some() {
+                return Ok(());
             }
+            remove_finalizer(&api, live, FINALIZER).await.map(drop)
         }
         None => remove_account(&last, None, context).await,
     }

@@ -59,7 +59,7 @@ pub(crate) struct Context {
     pub(crate) accounts: Accounts,
     pub(crate) recorder: Recorder,
     /// For [`clean_up::follow`].
-    pub(crate) overtaken: mpsc::UnboundedSender<Arc<Secret>>,
+    pub(crate) outdated: mpsc::UnboundedSender<Arc<Secret>>,
 }
 
 /// Runs until `stop`.
@@ -77,7 +77,7 @@ pub async fn run(source: Client, target: Client, options: Options, clock: Clock,
     ));
     let secrets = Cache::start(api, config, stop.clone());
     let (accounts, changed) = Accounts::new(target.clone(), stop.clone());
-    let (overtaken, of_turns) = mpsc::unbounded_channel();
+    let (outdated, outdated_versions) = mpsc::unbounded_channel();
     let context = Arc::new(Context {
         recorder: Recorder::new(source.clone(), NAME, clock.clone()),
         source,
@@ -86,21 +86,21 @@ pub async fn run(source: Client, target: Client, options: Options, clock: Clock,
         clock,
         secrets: secrets.clone(),
         accounts,
-        overtaken,
+        outdated,
     });
     let requesters = requesters_of(secrets.clone(), context.options.clone(), changed);
     let controller = Controller::new(NAME, secrets).called_by(requesters);
     let (turns, gone) = (context.clone(), context);
     let filling = controller.run(stop.clone(), move |secret| turn(secret, turns.clone()));
-    let following = stop.run_until_cancelled(clean_up::follow(&gone, of_turns));
+    let following = stop.run_until_cancelled(clean_up::follow(&gone, outdated_versions));
     tokio::join!(filling, following);
 }
 
 async fn turn(secret: Arc<Secret>, context: Arc<Context>) -> Result<Next, api_meta::Fault> {
     let result = reconcile::reconcile(&secret, &context).await;
-    if clean_up::is_overtaken(&secret, &context) {
+    if clean_up::is_outdated(&secret, &context) {
         // It is received as long as turns run.
-        let _ = context.overtaken.send(secret.clone());
+        let _ = context.outdated.send(secret.clone());
     }
     if let Err(fault) = &result
         && fault.class != api_meta::FaultClass::Transient

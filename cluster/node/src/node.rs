@@ -19,7 +19,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::follow::follow;
+use crate::follow::{Pause, follow};
 use crate::in_cluster::InCluster;
 use crate::network::PodRange;
 use crate::pod::sources::adopt_volumes;
@@ -29,6 +29,8 @@ use crate::{ImageCatalogue, Network, NodeServices, Volumes, lease, pod, register
 
 /// How long pods may take to stop when the node stops; their owner replaces them elsewhere meanwhile.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+/// Tries to confirm the deletion of a pod that has no task, while the node stops.
+const CONFIRMATIONS_MAX: usize = 3;
 /// How many pods a node takes by default: the kubelet's default of `maxPods`.
 const PODS: u32 = 110;
 /// Pod addresses by default: the size of one node's range in Kubernetes' own default.
@@ -347,7 +349,12 @@ impl PodTasks {
         }
         let client = self.host.client.clone();
         self.tasks.spawn(async move {
-            pod::confirm_deletion(client, &pod).await;
+            for pause in Pause::default().take(CONFIRMATIONS_MAX) {
+                if pod::confirm_deletion(client.clone(), &pod).await {
+                    break;
+                }
+                tokio::time::sleep(pause).await;
+            }
             uid
         });
     }

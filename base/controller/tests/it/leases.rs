@@ -83,7 +83,7 @@ fn hangs(_: &Call, _: u32) -> Injected {
 /// The first renewal is answered late, which must not count as the time of the renewal; then nothing goes through.
 fn is_slow_then_fails(call: &Call, updates: u32) -> Injected {
     match call.verb {
-        Verb::Update if updates == 1 => Injected::DelayAfter(Duration::from_millis(2400)),
+        Verb::Update if updates == 1 => Injected::DelayAfter(Duration::from_millis(3900)),
         _ => Injected::DropBefore,
     }
 }
@@ -143,7 +143,8 @@ async fn a_leader_whose_renewal_gets_no_answer_tries_again_and_stays() {
             Verb::Update if *updates == lost[0] => Injected::Delay(HANGS),
             // The write has its effect, and the next one conflicts with it.
             Verb::Update if *updates == lost[1] => Injected::DelayAfter(HANGS),
-            _ => Injected::Pass,
+            // All else is slow.
+            _ => Injected::DelayAfter(Duration::from_secs(1)),
         }
     });
     let stop = CancellationToken::new();
@@ -154,6 +155,47 @@ async fn a_leader_whose_renewal_gets_no_answer_tries_again_and_stays() {
     assert_eq!(*log.lock().unwrap(), ["one leads"]);
     stop.cancel();
     one.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_renewals_are_answered_late_stays() {
+    let (server, log) = (start().await, Log::default());
+    let client = inject_faults(server.client.clone(), |call| match call.verb {
+        Verb::Update => Injected::DelayAfter(Duration::from_millis(3500)),
+        _ => Injected::Pass,
+    });
+    let stop = CancellationToken::new();
+    candidate(&server, client, "one", &stop, &log);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    candidate(&server, server.client.clone(), "two", &stop, &log);
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(*log.lock().unwrap(), ["one leads"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_released_though_the_last_renewal_got_no_answer() {
+    let (server, log) = (start().await, Log::default());
+    let updates = Arc::new(Mutex::new(0));
+    let (counted, last) = (updates.clone(), 5);
+    let client = inject_faults(server.client.clone(), move |call| {
+        let mut updates = counted.lock().unwrap();
+        *updates += u32::from(call.verb == Verb::Update);
+        match *updates == last && call.verb == Verb::Update {
+            true => Injected::DelayAfter(HANGS),
+            false => Injected::Pass,
+        }
+    });
+    let (stop, other) = (CancellationToken::new(), CancellationToken::new());
+    let one = candidate(&server, client, "one", &stop, &log);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    candidate(&server, server.client.clone(), "two", &other, &log);
+    while *updates.lock().unwrap() < last {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    stop.cancel();
+    one.await.unwrap().unwrap();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(*log.lock().unwrap(), ["one leads", "one ends", "two leads"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -175,7 +175,7 @@ fn external_traffic_errors(spec: &Value, old: Option<&Value>, path: &FieldPath<'
         (false, 0) => {}
         (false, _) => {
             let why = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
-            errors.push(FieldError::invalid(&at, given, why));
+            errors.push(FieldError::invalid(at, given, why));
         }
     }
     if old.is_some_and(|old| needs_check(old) && needs_check(spec) && port(old) != given) {

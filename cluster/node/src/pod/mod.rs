@@ -154,7 +154,7 @@ struct Life {
     stop: CancellationToken,
     address: Option<PodAddress>,
     freed: Arc<Notify>,
-    /// What its volumes and its containers need, but for the ephemeral ones: nothing starts before all of it was read.
+    /// What its volumes and its containers need, except the ephemeral ones: nothing starts before all of it was read.
     wanted: Wanted,
     sources: Sources,
     volumes: BTreeMap<String, Mounted>,

@@ -204,7 +204,7 @@ pub(crate) fn wanted_by(container: &Container) -> Wanted {
     wanted
 }
 
-/// What the pod refers to, but for its ephemeral containers: they are added while it runs, see [`wanted_by`].
+/// What the pod refers to, except its ephemeral containers: they are added while it runs, see [`wanted_by`].
 pub(crate) fn wanted(pod: &Pod) -> Wanted {
     let mut wanted = Wanted::default();
     let Some(spec) = &pod.spec else { return wanted };

@@ -217,7 +217,7 @@ fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A volume that is mounted. Only its open root leads to it for sure: in another volume, programs may move the folder it is
+/// A volume that is mounted. Only its open root is certain to be it: in another volume, programs may move the folder it is
 /// mounted at, and put a link in its place.
 struct Placed<'a> {
     volume: &'a Volume,

@@ -1,6 +1,7 @@
 //! The token requestor between a source and a target API server, in virtual time.
 
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base_client::{Call, Injected, Verb, inject_faults};
@@ -351,13 +352,17 @@ async fn a_service_account_goes_when_its_secret_names_another() {
     }
 }
 
-/// A pair whose first ServiceAccount is made 5 s late, and the report that this has begun.
-async fn late_pair() -> (Pair, oneshot::Receiver<()>) {
+/// A pair whose next apply of a ServiceAccount after `armed` takes 5 s, and the report that it has begun.
+async fn pair_with_delayed_apply(armed: &Arc<AtomicBool>) -> (Pair, oneshot::Receiver<()>) {
     let (late, begun) = oneshot::channel();
-    let late = Mutex::new(Some(late));
+    let (late, armed) = (Mutex::new(Some(late)), armed.clone());
     let pair = Pair::start_with(None, move |call| {
         let is_apply = call.verb == Verb::Patch && call.resource == "serviceaccounts";
-        match late.lock().unwrap().take_if(|_| is_apply) {
+        match late
+            .lock()
+            .unwrap()
+            .take_if(|_| is_apply && armed.load(Ordering::Relaxed))
+        {
             Some(late) => {
                 late.send(()).unwrap();
                 Injected::Delay(Duration::from_secs(5))
@@ -370,7 +375,8 @@ async fn late_pair() -> (Pair, oneshot::Receiver<()>) {
 
 #[tokio::test(start_paused = true)]
 async fn a_service_account_that_a_turn_makes_after_the_request_is_gone_goes_too() {
-    let (pair, begun) = late_pair().await;
+    let armed = Arc::new(AtomicBool::new(true));
+    let (pair, begun) = pair_with_delayed_apply(&armed).await;
     pair.request_token("csi", "shoot", json!({}), json!({})).await;
     begun.await.unwrap();
     pair.patch("csi", serde_json::from_str(NO_CLASS).unwrap()).await;
@@ -379,7 +385,7 @@ async fn a_service_account_that_a_turn_makes_after_the_request_is_gone_goes_too(
     until(&pair.accounts(), "csi", "made", |_: &ServiceAccount| true).await;
     until_gone(&pair.accounts(), "csi").await;
 
-    let (pair, begun) = late_pair().await;
+    let (pair, begun) = pair_with_delayed_apply(&armed).await;
     pair.request_token("old", "shoot", json!({}), json!({})).await;
     begun.await.unwrap();
     pair.patch("old", json!({"metadata": {"annotations": {ACCOUNT_NAME: "new"}}}))
@@ -387,6 +393,38 @@ async fn a_service_account_that_a_turn_makes_after_the_request_is_gone_goes_too(
     until(&pair.accounts(), "old", "made", |_: &ServiceAccount| true).await;
     until_gone(&pair.accounts(), "old").await;
     until(&pair.accounts(), "new", "made", |_: &ServiceAccount| true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_account_that_a_turn_makes_after_the_secret_is_gone_goes_too() {
+    let armed = Arc::new(AtomicBool::new(false));
+    let (pair, begun) = pair_with_delayed_apply(&armed).await;
+    pair.request_token("csi", "shoot", json!({}), json!({})).await;
+    pair.filled("csi", "").await;
+    // Another turn, of a version with the finalizer.
+    armed.store(true, Ordering::Relaxed);
+    pair.patch("csi", json!({"metadata": {"labels": {"by": "another"}}}))
+        .await;
+    begun.await.unwrap();
+    pair.patch("csi", serde_json::from_str(NO_CLASS).unwrap()).await;
+    pair.released("csi").await;
+    let params = DeleteParams::default();
+    pair.secrets().delete("shoot-access-csi", &params).await.unwrap();
+    until_gone(&pair.secrets(), "shoot-access-csi").await;
+    assert!(pair.accounts().get_opt("csi").await.unwrap().is_none());
+    until(&pair.accounts(), "csi", "made", |_: &ServiceAccount| true).await;
+    until_gone(&pair.accounts(), "csi").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_of_a_class_without_a_requestor_can_be_deleted() {
+    let pair = Pair::start(None).await;
+    pair.request_token("csi", "shoot", json!({}), json!({})).await;
+    pair.filled("csi", "").await;
+    let other = json!({"metadata": {"labels": {"resources.gardener.cloud/class": "none"}}});
+    pair.patch("csi", other).await;
+    pair.released("csi").await;
+    assert!(pair.accounts().get_opt("csi").await.unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]

@@ -61,11 +61,7 @@ impl Replica {
             connector: Arc::new(Https::new("test")),
             clock: seed.embedded.clock.clone(),
             entropy: seed.embedded.entropy.clone(),
-            terms: Terms {
-                lease_duration: Duration::from_secs(3),
-                renew_deadline: Duration::from_secs(2),
-                retry_pause: Duration::from_millis(500),
-            },
+            terms: Terms::default(),
             stop: Box::pin(stop.clone().cancelled_owned()),
         };
         let ended = tokio::spawn(async move { run_in(ABOUT, place, &flags, setup).await });
