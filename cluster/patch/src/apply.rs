@@ -434,7 +434,9 @@ fn take_over(
     others: &BTreeMap<String, Difference>,
 ) -> Vec<(String, FieldSet)> {
     let mut all = Vec::new();
-    for (manager, owned) in managers.iter_mut() {
+    let mut ordered: Vec<(&Manager, &mut Owned)> = managers.iter_mut().collect();
+    ordered.sort_by(|(one, _), (other, _)| one.conflict_order().cmp(&other.conflict_order()));
+    for (manager, owned) in ordered {
         let difference = others.get(&owned.api_version).unwrap_or(own);
         let taken = owned.fields.intersection(&difference.written());
         owned.fields = owned.fields.difference(&taken).difference(&difference.removed);
@@ -462,9 +464,9 @@ fn conflicts(taken: &[(String, FieldSet)]) -> PatchError {
         };
         fields.paths().into_iter().map(conflict).collect()
     };
-    let mut list: Vec<Conflict> = taken.iter().flat_map(of_one).collect();
-    list.sort_by(|one, other| one.manager.cmp(&other.manager));
-    PatchError::Conflicts(Conflicts { list })
+    PatchError::Conflicts(Conflicts {
+        list: taken.iter().flat_map(of_one).collect(),
+    })
 }
 
 fn without_managed_fields(object: &Value) -> Value {

@@ -45,6 +45,17 @@ impl Manager {
         }
         shown
     }
+
+    /// Where conflicts show it: upstream orders managers by their JSON, in which a subresource is followed by more than the end.
+    pub(crate) fn conflict_order(&self) -> impl Ord {
+        let Manager {
+            operation,
+            name,
+            api_version,
+            subresource,
+        } = self;
+        (name, *operation, api_version, subresource.is_empty(), subresource)
+    }
 }
 
 /// What a manager owns.
