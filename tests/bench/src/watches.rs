@@ -62,7 +62,7 @@ pub(crate) async fn version(connection: &mut Connection, list: &Call) -> Result<
     Ok(version.ok_or("a list names no version")?.to_owned())
 }
 
-/// Changes objects at a steady pace while all watchers follow them.
+/// Changes objects at a steady pace while all watchers follow them. A watch that the server ends early lacks the events after it.
 pub(crate) async fn deliver(target: &Target, load: &Load) -> Result<Delivered, String> {
     let received = load.received;
     let (begun, seen) = (Instant::now(), Arc::new(AtomicUsize::new(0)));
@@ -83,16 +83,22 @@ pub(crate) async fn deliver(target: &Target, load: &Load) -> Result<Delivered, S
     let (before, started) = (target.processor_seconds(), Instant::now());
     write(target, load, begun).await?;
     let changes_per_second = load.changes() as f64 / started.elapsed().as_secs_f64();
-    let mut times = Vec::new();
+    let (mut times, mut cut_off) = (Vec::new(), Vec::new());
     let all = async {
         while let Some(ended) = watchers.join_next().await {
-            times.extend(ended.map_err(|error| error.to_string())??);
+            let followed = ended.map_err(|error| error.to_string())??;
+            times.extend(followed.times);
+            cut_off.extend(followed.cut_off);
         }
         Ok::<_, String>(())
     };
     match tokio::time::timeout(LINGER, all).await {
         Ok(ended) => ended?,
         Err(_) => watchers.abort_all(),
+    }
+    if let Some(last) = cut_off.first() {
+        let (count, all) = (cut_off.len(), load.watches.len());
+        eprintln!("  {count} of {all} watches were ended by the server, the first with {last:?}");
     }
     times.sort_unstable();
     let at = |part: f64| {
@@ -137,29 +143,41 @@ async fn write(target: &Target, load: &Load, begun: Instant) -> Result<(), Strin
     Ok(())
 }
 
-/// Counts events until all changes have come; gives the time that each took, where times are wanted.
+/// What one watcher has received.
+struct Followed {
+    /// How long each change took, where that is wanted.
+    times: Vec<Duration>,
+    /// The last line without a change, where the server has ended the watch before all changes came.
+    cut_off: Option<String>,
+}
+
+/// Counts events until all changes have come, or the server ends the watch.
 async fn follow(
     mut body: impl http_body_util::BodyExt<Data = bytes::Bytes, Error: std::fmt::Display> + Unpin,
     begun: Instant,
     changes: usize,
     seen: &AtomicUsize,
     times: Option<Vec<Duration>>,
-) -> Result<Vec<Duration>, String> {
+) -> Result<Followed, String> {
     let mut lines = Lines {
         times,
         ..Lines::default()
     };
+    let mut is_cut_off = false;
     while lines.changes < changes {
         let Some(frame) = body.frame().await else {
-            let (seen, last) = (lines.changes, lines.last);
-            return Err(format!("a watch has ended after {seen} of {changes} changes: {last}"));
+            is_cut_off = true;
+            break;
         };
         if let Ok(bytes) = frame.map_err(|error| error.to_string())?.into_data() {
             lines.read(&bytes, begun.elapsed())?;
         }
     }
     seen.fetch_add(lines.changes, Ordering::Relaxed);
-    Ok(lines.times.unwrap_or_default())
+    Ok(Followed {
+        times: lines.times.unwrap_or_default(),
+        cut_off: is_cut_off.then_some(lines.last),
+    })
 }
 
 /// The lines of a stream, read as they come: one that is not whole yet is the only one that is kept.
