@@ -210,12 +210,7 @@ impl Gate {
     }
 
     fn may_take(&self, lease: &Lease) -> bool {
-        let holder = lease
-            .spec
-            .as_ref()
-            .and_then(|spec| spec.holder_identity.as_deref())
-            .unwrap_or_default();
-        holder.is_empty() || holder == self.identity
+        holder(lease).is_none_or(|holder| holder.is_empty() || holder == self.identity)
     }
 
     /// Writes us into `found` (or a new lease), if it is still as it was found.
@@ -313,10 +308,9 @@ impl Gate {
     }
 
     fn taken(&self, lease: Option<&Lease>) -> Lost {
-        let holder = lease.and_then(|lease| lease.spec.as_ref()?.holder_identity.clone());
         Lost::Taken {
             lease: self.name.clone(),
-            holder: holder.unwrap_or_else(|| "-".to_owned()),
+            holder: lease.and_then(holder).unwrap_or("-").to_owned(),
         }
     }
 
@@ -326,7 +320,7 @@ impl Gate {
             match self.write_released(lease).await {
                 // A renewal without an answer may have been written.
                 Err(error) if is_conflict(&error) => match self.api.get_opt(&self.name).await? {
-                    Some(fresh) if self.is_ours(&fresh) => self.write_released(fresh).await,
+                    Some(fresh) if holder(&fresh) == Some(&self.identity) => self.write_released(fresh).await,
                     _ => Ok(()),
                 },
                 released => released,
@@ -347,11 +341,10 @@ impl Gate {
         let replaced = self.api.replace(&self.name, &PostParams::default(), &lease).await;
         replaced.map(drop)
     }
+}
 
-    fn is_ours(&self, lease: &Lease) -> bool {
-        let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref());
-        holder == Some(&self.identity)
-    }
+fn holder(lease: &Lease) -> Option<&str> {
+    lease.spec.as_ref()?.holder_identity.as_deref()
 }
 
 /// Renews the lease `name` in the namespace of `api` every `period` until `stop`, so that others can see that

@@ -197,7 +197,7 @@ impl<'a> Apply<'a> {
             taken = without(taken, &allowed);
         }
         if !options.force && !taken.is_empty() {
-            return Err(conflicts(&taken));
+            return Err(conflicts(taken));
         }
         // An apply that changes nothing, not even the order of items, has no time but an earlier one; nor has one through a
         // scale, which shows only a part of the object.
@@ -432,23 +432,21 @@ fn take_over(
     managers: &mut Managers,
     own: &Difference,
     others: &BTreeMap<String, Difference>,
-) -> Vec<(String, FieldSet)> {
+) -> Vec<(Manager, FieldSet)> {
     let mut all = Vec::new();
-    let mut ordered: Vec<(&Manager, &mut Owned)> = managers.iter_mut().collect();
-    ordered.sort_by(|(one, _), (other, _)| one.conflict_order().cmp(&other.conflict_order()));
-    for (manager, owned) in ordered {
+    for (manager, owned) in managers.iter_mut() {
         let difference = others.get(&owned.api_version).unwrap_or(own);
         let taken = owned.fields.intersection(&difference.written());
         owned.fields = owned.fields.difference(&taken).difference(&difference.removed);
         if !taken.is_empty() {
-            all.push((manager.shown(), taken));
+            all.push((manager.clone(), taken));
         }
     }
     all
 }
 
 /// The taken fields without the allowed ones.
-fn without(taken: Vec<(String, FieldSet)>, allowed: &FieldSet) -> Vec<(String, FieldSet)> {
+fn without(taken: Vec<(Manager, FieldSet)>, allowed: &FieldSet) -> Vec<(Manager, FieldSet)> {
     taken
         .into_iter()
         .map(|(manager, fields)| (manager, fields.difference(allowed)))
@@ -456,8 +454,10 @@ fn without(taken: Vec<(String, FieldSet)>, allowed: &FieldSet) -> Vec<(String, F
         .collect()
 }
 
-fn conflicts(taken: &[(String, FieldSet)]) -> PatchError {
-    let of_one = |(manager, fields): &(String, FieldSet)| -> Vec<Conflict> {
+fn conflicts(mut taken: Vec<(Manager, FieldSet)>) -> PatchError {
+    taken.sort_by(|(one, _), (other, _)| one.conflict_order().cmp(&other.conflict_order()));
+    let of_one = |(manager, fields): &(Manager, FieldSet)| -> Vec<Conflict> {
+        let manager = manager.shown();
         let conflict = |path| Conflict {
             manager: manager.clone(),
             path,

@@ -86,9 +86,11 @@ pub(crate) async fn deliver(target: &Target, load: &Load) -> Result<Delivered, S
     let (mut times, mut cut_off) = (Vec::new(), Vec::new());
     let all = async {
         while let Some(ended) = watchers.join_next().await {
-            let followed = ended.map_err(|error| error.to_string())??;
-            times.extend(followed.times);
-            cut_off.extend(followed.cut_off);
+            let lines = ended.map_err(|error| error.to_string())??;
+            if lines.changes < received {
+                cut_off.push(lines.last);
+            }
+            times.extend(lines.times.into_iter().flatten());
         }
         Ok::<_, String>(())
     };
@@ -143,14 +145,6 @@ async fn write(target: &Target, load: &Load, begun: Instant) -> Result<(), Strin
     Ok(())
 }
 
-/// What one watcher has received.
-struct Followed {
-    /// How long each change took, where that is wanted.
-    times: Vec<Duration>,
-    /// The last line without a change, where the server has ended the watch before all changes came.
-    cut_off: Option<String>,
-}
-
 /// Counts events until all changes have come, or the server ends the watch.
 async fn follow(
     mut body: impl http_body_util::BodyExt<Data = bytes::Bytes, Error: std::fmt::Display> + Unpin,
@@ -158,26 +152,20 @@ async fn follow(
     changes: usize,
     seen: &AtomicUsize,
     times: Option<Vec<Duration>>,
-) -> Result<Followed, String> {
+) -> Result<Lines, String> {
     let mut lines = Lines {
         times,
         ..Lines::default()
     };
-    let mut is_cut_off = false;
-    while lines.changes < changes {
-        let Some(frame) = body.frame().await else {
-            is_cut_off = true;
-            break;
-        };
+    while lines.changes < changes
+        && let Some(frame) = body.frame().await
+    {
         if let Ok(bytes) = frame.map_err(|error| error.to_string())?.into_data() {
             lines.read(&bytes, begun.elapsed())?;
         }
     }
     seen.fetch_add(lines.changes, Ordering::Relaxed);
-    Ok(Followed {
-        times: lines.times.unwrap_or_default(),
-        cut_off: is_cut_off.then_some(lines.last),
-    })
+    Ok(lines)
 }
 
 /// The lines of a stream, read as they come: one that is not whole yet is the only one that is kept.

@@ -31,9 +31,7 @@ pub(crate) fn default(object: &mut Value) {
         }
     }
     let kind = text(spec, "type").to_owned();
-    let external = matches!(kind.as_str(), "NodePort" | "LoadBalancer")
-        || kind == "ClusterIP" && elements(spec, "externalIPs").next().is_some();
-    if external {
+    if is_externally_accessible(spec) {
         set_default(spec, "externalTrafficPolicy", "Cluster");
     }
     if matches!(kind.as_str(), "ClusterIP" | "NodePort" | "LoadBalancer") {
@@ -41,5 +39,14 @@ pub(crate) fn default(object: &mut Value) {
     }
     if kind == "LoadBalancer" {
         set_default(spec, "allocateLoadBalancerNodePorts", true);
+    }
+}
+
+/// Whether a Service with this specification may have traffic from outside (`pkg/api/service/util.go`, ExternallyAccessible).
+pub(crate) fn is_externally_accessible(spec: &Value) -> bool {
+    match text(spec, "type") {
+        "LoadBalancer" | "NodePort" => true,
+        "ClusterIP" => elements(spec, "externalIPs").next().is_some(),
+        _ => false,
     }
 }

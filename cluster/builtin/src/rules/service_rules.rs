@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use cluster_fields::{FieldError, FieldPath, names};
 use serde_json::{Value, json};
 
+use crate::defaults::service_defaults::is_externally_accessible;
 use crate::json::fields::{elements, text};
 use crate::rules::checks::port_number;
 
@@ -152,14 +153,9 @@ fn affinity_errors(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldErr
 /// (validateServiceExternalTrafficFieldsUpdate). A missing port of health checks was allocated before.
 fn external_traffic_errors(spec: &Value, old: Option<&Value>, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     let (at, policy) = (path.field("externalTrafficPolicy"), text(spec, "externalTrafficPolicy"));
-    let is_external = match text(spec, "type") {
-        "LoadBalancer" | "NodePort" => true,
-        "ClusterIP" => elements(spec, "externalIPs").next().is_some(),
-        _ => false,
-    };
     match policy {
         "" => {}
-        _ if !is_external => {
+        _ if !is_externally_accessible(spec) => {
             let why = "may only be set for externally-accessible services";
             errors.push(FieldError::invalid(at, policy, why));
         }
