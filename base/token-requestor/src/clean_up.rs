@@ -18,7 +18,7 @@ use kube::api::ListParams;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::reconcile::{FINALIZER, accounts, api};
-use crate::wanted::Named;
+use crate::wanted::{Named, keeps_account};
 use crate::{Context, Options};
 
 /// Secrets of one page of a list.
@@ -79,7 +79,7 @@ fn names_another(old: &Secret, new: &Secret, options: &Options) -> bool {
     let Ok(was) = Named::by(old, options) else {
         return false;
     };
-    !Named::by(new, options).is_ok_and(|is| was.account == is.account || is.keep)
+    !keeps_account(new) && !Named::by(new, options).is_ok_and(|is| was.account == is.account)
 }
 
 /// Whether the Secret no longer requests what the version did that a turn has worked on. What that turn has done may have come
@@ -100,13 +100,16 @@ async fn clean_up(last: Arc<Secret>, context: &Context) -> Result<(), Fault> {
     let live = live.filter(|live| live.metadata.uid == last.metadata.uid);
     match live {
         None if last.metadata.deletion_timestamp.is_some() && has_finalizer(&*last, FINALIZER) => Ok(()),
-        Some(live) if requests_token(&live, context) => remove_account(&last, Some(&live), context).await,
+        Some(live) if requests_token(&live, context) => match keeps_account(&live) {
+            true => Ok(()),
+            false => remove_account(&last, Some(&live), context).await,
+        },
         Some(live) => {
-            remove_account(&last, None, context).await?;
-            // The requestor of another class has the same finalizer: it adds it again, unless the Secret is being deleted.
-            if live.metadata.deletion_timestamp.is_some() && class_of(&live.metadata).is_some() {
-                return Ok(());
+            if !keeps_account(&live) {
+                remove_account(&last, None, context).await?;
             }
+            // The requestor of another class has the same finalizer: it adds it again. If the Secret is being deleted, it cleans up
+            // once the Secret has gone.
             remove_finalizer(&api, live, FINALIZER).await.map(drop)
         }
         None => remove_account(&last, None, context).await,

@@ -78,6 +78,11 @@ fn given<'a>(secret: &'a Secret, annotation: &str) -> Option<&'a str> {
     Some(value.as_str()).filter(|value| !value.is_empty())
 }
 
+/// Whether the ServiceAccount outlives the Secret or its request.
+pub(crate) fn keeps_account(secret: &Secret) -> bool {
+    given(secret, annotation::SKIP_DELETION) == Some("true")
+}
+
 fn wrong(annotation: &'static str, problem: &'static str) -> WantedError {
     WantedError { annotation, problem }
 }
@@ -91,7 +96,7 @@ impl Named {
         };
         Ok(Self {
             account: ObjectKey::namespaced(namespace, required(annotation::ACCOUNT_NAME)?),
-            keep: given(secret, annotation::SKIP_DELETION) == Some("true"),
+            keep: keeps_account(secret),
         })
     }
 }

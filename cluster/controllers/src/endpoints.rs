@@ -132,10 +132,10 @@ async fn write_slices(context: &Context, namespace: &str, wanted: &[EndpointSlic
 
 fn name_taken(namespace: &str, slice: &EndpointSlice) -> Fault {
     let taken = format!(
-        "create EndpointSlice {namespace}/{}: another has this name, and the watch has not shown it yet",
+        "create EndpointSlice {namespace}/{}: one of this name is there, and the watch has not shown it yet",
         slice.name_any()
     );
-    Fault::transient(taken).hint("it gets the next free name when this is tried again, which happens by itself")
+    Fault::transient(taken).hint("it is tried again by itself, once the watch shows what is there")
 }
 
 async fn write_endpoints(context: &Context, namespace: &str, wanted: Endpoints) -> Result<(), Fault> {

@@ -223,7 +223,7 @@ pub async fn run(options: NodeOptions, stop: CancellationToken) -> Result<(), Fa
     }
     pods_stop.cancel();
     if tokio::time::timeout(SHUTDOWN_GRACE, pods).await.is_err() {
-        tracing::warn!(node = %name, "containers did not stop in time and were dropped");
+        tracing::warn!(node = %name, "containers did not stop, or the deletion of their pods was not confirmed, in time: dropped");
     }
     Ok(())
 }
@@ -349,10 +349,9 @@ impl PodTasks {
         }
         let client = self.host.client.clone();
         self.tasks.spawn(async move {
-            for pause in Pause::default().take(CONFIRMATIONS_MAX) {
-                if pod::confirm_deletion(client.clone(), &pod).await {
-                    break;
-                }
+            let mut pauses = Pause::default().take(CONFIRMATIONS_MAX - 1);
+            while !pod::confirm_deletion(client.clone(), &pod).await {
+                let Some(pause) = pauses.next() else { break };
                 tokio::time::sleep(pause).await;
             }
             uid

@@ -46,7 +46,8 @@ impl Manager {
         shown
     }
 
-    /// Where conflicts show it: upstream orders managers by their JSON, in which a subresource is followed by more than the end.
+    /// Where conflicts show it: upstream orders managers by their JSON, where `,` after a subresource sorts before the `}` that ends
+    /// an entry without one.
     pub(crate) fn conflict_order(&self) -> impl Ord {
         let Manager {
             operation,

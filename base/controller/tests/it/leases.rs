@@ -120,7 +120,7 @@ async fn a_leader_that_cannot_renew_ends_before_another_begins() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         candidate(&server, server.client.clone(), "two", &stop, &log);
         // Between two renewals.
-        tokio::time::sleep(Duration::from_secs(61)).await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
         assert_eq!(*log.lock().unwrap(), ["one leads"]);
         *updates.lock().unwrap() = Some(0);
         if is_labelled {
@@ -190,6 +190,7 @@ async fn a_lease_is_released_though_the_last_renewal_got_no_answer() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     candidate(&server, server.client.clone(), "two", &other, &log);
     while *updates.lock().unwrap() < last {
+        assert!(!one.is_finished());
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     stop.cancel();

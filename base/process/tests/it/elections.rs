@@ -214,6 +214,7 @@ async fn work_that_fails_is_tried_again_and_a_taken_port_is_named() {
     assert!(fault.to_string().starts_with("cannot listen at 127.0.0.1:"), "{fault}");
     assert!(fault.hint.contains("the setting of health"), "{}", fault.hint);
     while tries.load(Ordering::Relaxed) < 2 {
+        assert!(!running.is_finished());
         tokio::time::sleep(REQUEST_PAUSE).await;
     }
     stop.cancel();

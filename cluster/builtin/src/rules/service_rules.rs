@@ -149,9 +149,13 @@ fn affinity_errors(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldErr
     }
 }
 
-/// Fields that only Services with traffic from outside have (validateServiceExternalTrafficPolicy), and what of them stays
-/// (validateServiceExternalTrafficFieldsUpdate). A missing port of health checks was allocated before.
+/// Fields that only Services with external traffic have (validateServiceExternalTrafficPolicy), and the one that is immutable
+/// (validateServiceExternalTrafficFieldsUpdate). A missing port of health checks was allocated before, but for a write of the
+/// status alone: a Service that was stored without one remains writable.
 fn external_traffic_errors(spec: &Value, old: Option<&Value>, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    if old == Some(spec) {
+        return;
+    }
     let (at, policy) = (path.field("externalTrafficPolicy"), text(spec, "externalTrafficPolicy"));
     match policy {
         "" => {}
@@ -174,7 +178,8 @@ fn external_traffic_errors(spec: &Value, old: Option<&Value>, path: &FieldPath<'
             errors.push(FieldError::invalid(at, given, why));
         }
     }
-    if old.is_some_and(|old| needs_check(old) && needs_check(spec) && port(old) != given) {
+    let allocated = |old: &Value| needs_check(old) && port(old) != 0;
+    if needs_check(spec) && old.is_some_and(|old| allocated(old) && port(old) != given) {
         errors.push(FieldError::forbidden(at, "field is immutable"));
     }
 }

@@ -174,6 +174,25 @@ fn broken_objects_are_refused_at_their_field() {
 }
 
 #[test]
+fn a_service_stored_without_its_port_of_health_checks_remains_writable() {
+    let stored = |health_check: Value| {
+        let mut service = json!({"metadata": {"name": "s"}, "spec": {"type": "LoadBalancer", "externalTrafficPolicy": "Local",
+            "clusterIP": "10.0.0.1", "ports": [{"port": 80}]}});
+        service["spec"]["healthCheckNodePort"] = health_check;
+        service
+    };
+    let errors = |service: &Value, old: &Value| texts("", "Service", service, Some(old));
+    let without = stored(Value::Null);
+    // A write of the status allocates none, and one of the whole object does.
+    assert_eq!(errors(&without, &without), Vec::<String>::new());
+    assert_eq!(errors(&stored(json!(30_000)), &without), Vec::<String>::new());
+    assert_eq!(
+        errors(&stored(json!(30_001)), &stored(json!(30_000))),
+        ["spec.healthCheckNodePort: Forbidden: field is immutable"]
+    );
+}
+
+#[test]
 fn names_depend_on_the_kind() {
     let table = [
         ("", "Namespace", "a.b", false),

@@ -239,6 +239,9 @@ fn add_volume(volume: &Volume, outer: Option<&Placed<'_>>) -> io::Result<OwnedFd
             open_root(&volume.path)?
         }
     };
+    if is_folder(&point)? != volume.folder {
+        return Err(rustix::io::Errno::NOTDIR.into());
+    }
     // What was looked up before may have been replaced by another program since: it is looked up in this mount namespace, and
     // what was opened is mounted.
     let source = open_beneath(open_root(&under_old(&volume.source))?, &volume.sub_path)?;
@@ -317,10 +320,24 @@ fn make_read_only(plan: &Plan, placed: &[Placed<'_>]) -> io::Result<()> {
         if writable || path == Path::new("/") || path.starts_with(OLD) || is_read_only {
             continue;
         }
-        let place = match volumes.get(&mounted.number) {
-            Some(placed) => path_of(&placed.root).into(),
-            None => path.to_owned(),
+        let opened;
+        let root = match volumes.get(&mounted.number) {
+            Some(placed) => &placed.root,
+            None => {
+                opened = match open_root(path) {
+                    Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                        continue;
+                    }
+                    opened => opened?,
+                };
+                &opened
+            }
         };
+        // Another mount stands where this one is: no path leads to it.
+        if mount_of(root)? != mounted.number {
+            continue;
+        }
+        let place = path_of(root);
         // Flags that a mount has cannot be dropped here; the times of access stay as they are by themselves.
         let flags = MountFlags::BIND | MountFlags::RDONLY | mounted.options;
         if mount_remount(&place, flags, "").is_err() {

@@ -187,6 +187,20 @@ async fn the_hosts_root_cannot_be_made_writable() {
 }
 
 #[tokio::test]
+async fn a_writable_volume_over_a_mount_of_a_read_only_one_is_written() {
+    let volume = tempfile::tempdir().unwrap();
+    let mut options = shell("touch /vol/cgroup/x; touch /vol/y");
+    // Hosts have something mounted at /sys/fs/cgroup.
+    options.mounts = vec![
+        mount("/sys/fs".as_ref(), "/vol", false),
+        mount(volume.path(), "/vol/cgroup", true),
+    ];
+    let (text, _) = run(options).await;
+    assert!(volume.path().join("x").exists(), "{text}");
+    assert!(text.contains("/vol/y"), "{text}");
+}
+
+#[tokio::test]
 async fn hidden_folders_are_empty_but_for_volumes_in_them() {
     // Not in /tmp, which is a folder of the container's own.
     let shown = std::path::Path::new("/usr/share");

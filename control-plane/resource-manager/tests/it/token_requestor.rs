@@ -12,7 +12,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use tests_kit::{Embedded, embedded_with, until, until_gone};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
 const ACCOUNTS: &str = "kube-system";
@@ -312,6 +312,54 @@ async fn a_secret_without_a_request_is_released_with_its_account_once_that_succe
     pair.patch("csi", serde_json::from_str(NO_CLASS).unwrap()).await;
     pair.released("csi").await;
     assert!(pair.accounts().get_opt("csi").await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_that_changes_its_class_can_be_deleted_while_its_account_stays() {
+    let failing = Arc::new(AtomicBool::new(true));
+    let (fails, refused) = (failing.clone(), Arc::new(Notify::new()));
+    let refusing = refused.clone();
+    let pair = Pair::start_with(None, move |call| match call.verb {
+        Verb::Delete if fails.load(Ordering::Relaxed) => {
+            refusing.notify_one();
+            Injected::Answer(500)
+        }
+        _ => Injected::Pass,
+    })
+    .await;
+    pair.request_token("csi", "shoot", json!({}), json!({})).await;
+    pair.filled("csi", "").await;
+    let other = json!({"metadata": {"labels": {"resources.gardener.cloud/class": "none"}}});
+    pair.patch("csi", other).await;
+    refused.notified().await;
+    let params = DeleteParams::default();
+    pair.secrets().delete("shoot-access-csi", &params).await.unwrap();
+    failing.store(false, Ordering::Relaxed);
+    until_gone(&pair.secrets(), "shoot-access-csi").await;
+    assert!(pair.accounts().get_opt("csi").await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_account_stays_if_its_secret_skips_its_deletion_when_it_stops_naming_it() {
+    const SKIP: &str = "serviceaccount.resources.gardener.cloud/skip-deletion";
+    let pair = Pair::start(None).await;
+    for name in ["unnamed", "unlabelled", "goes"] {
+        pair.request_token(name, "shoot", json!({}), json!({})).await;
+        pair.filled(name, "").await;
+    }
+    let unnamed = json!({"metadata": {"annotations": {ACCOUNT_NAME: null, SKIP: "true"}}});
+    pair.patch("unnamed", unnamed).await;
+    let mut unlabelled: Value = serde_json::from_str(NO_CLASS).unwrap();
+    unlabelled["metadata"]["annotations"] = json!({SKIP: "true"});
+    pair.patch("unlabelled", unlabelled).await;
+    pair.released("unlabelled").await;
+    // A later change has been acted on.
+    pair.patch("goes", serde_json::from_str(NO_CLASS).unwrap()).await;
+    pair.released("goes").await;
+    assert!(pair.accounts().get_opt("goes").await.unwrap().is_none());
+    for name in ["unnamed", "unlabelled"] {
+        assert!(pair.accounts().get_opt(name).await.unwrap().is_some(), "{name}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

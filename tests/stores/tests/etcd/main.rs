@@ -20,7 +20,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -344,6 +344,7 @@ async fn events_share_a_lease_expire_together_and_watches_show_it() {
     let events = Range::all("events");
     let start = store.revision().await.unwrap();
     let mut watch = store.watch(&events, start).await.unwrap();
+    let began = Instant::now();
     for number in 0..EVENTS {
         let name = format!("e{number}");
         let key = Key::new("events", Some("n"), name.as_str());
@@ -352,11 +353,11 @@ async fn events_share_a_lease_expire_together_and_watches_show_it() {
     }
     let stays = store.create(pod("n", "a"), object("a", 0)).await.unwrap();
     let granted = figure(on.etcd.address(), "etcd_debugging_lease_granted_total");
-    // One a second, however slow the disk is.
-    let most = f64::from(u32::try_from(EVENTS).unwrap()) / 2.0;
+    // A lease is shared for a twelfth of its time.
+    let took = began.elapsed();
     assert!(
-        (1.0..most).contains(&granted),
-        "{granted} leases for {EVENTS} events of the same time"
+        (1.0..=1.0 + took.as_secs_f64()).contains(&granted),
+        "{granted} leases for {EVENTS} events in {took:?}"
     );
     for _ in 0..2 * EVENTS {
         assert!(!next_change(&mut watch).await.is_delete());
