@@ -257,8 +257,8 @@ fn taints(unit: &UnitContext) -> Result<Vec<Taint>, Fault> {
 }
 
 fn registered_with(configuration: &str) -> Result<Vec<Taint>, Fault> {
-    let configuration: KubeletConfiguration =
-        base_yaml::read(configuration).map_err(|error| Fault::user(format!("file {KUBELET_CONFIG}: {error}")))?;
+    let configuration: KubeletConfiguration = base_yaml::read_strict(configuration)
+        .map_err(|error| Fault::user(format!("file {KUBELET_CONFIG}: {error}")))?;
     Ok(configuration.register_with_taints.unwrap_or_default())
 }
 

@@ -172,7 +172,7 @@ impl Configuration {
         if let Ok(fields) = serde_json::from_str(text) {
             return Ok(Self { fields, is_json: true });
         }
-        match base_yaml::read(text) {
+        match base_yaml::read_strict(text) {
             Ok(fields) => Ok(Self { fields, is_json: false }),
             Err(error) => Err(Fault::dependency(error)
                 .doing("read the kubelet's configuration")
