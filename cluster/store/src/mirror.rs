@@ -1,5 +1,5 @@
-//! A store in memory that repeats what a store elsewhere does: for bodies that store objects across a network and answer
-//! watches from memory. It decides nothing and writes nothing by itself.
+//! A store in memory that repeats what a store elsewhere does: for backends that store objects across a network and
+//! answer watches from memory. It decides nothing and writes nothing by itself.
 
 use std::sync::Arc;
 

@@ -199,7 +199,7 @@ impl Life {
             None => {
                 ready.set(true);
                 log.line(format!(
-                    "simulated: this node has no body for the image {reference} and only shows it as running"
+                    "simulated: this node has no implementation of the image {reference} and only shows it as running"
                 ));
                 self.report_simulated(&name).await;
             }
@@ -305,7 +305,7 @@ impl Life {
             }
             Err(error) => tracing::warn!(pod = %self.id(), %error, "simulated pod was not marked"),
         }
-        let message = "Nothing runs: this node has no body for the image and only shows the pod as running";
+        let message = "Nothing runs: this node has no implementation of the image and only shows the pod as running";
         self.record(EventType::Normal, "SimulatedImage", Some(container), message)
             .await;
     }

@@ -1,9 +1,9 @@
-//! The store's file body: a folder that outlives the process. Objects are read from memory and written to one file.
+//! The store's file backend: a folder that outlives the process. Objects are read from memory and written to one file.
 //!
-//! Reads and watches are those of the memory body, which holds every object; the file is only written, and read again
+//! Reads and watches are those of the memory backend, which holds every object; the file is only written, and read again
 //! when it is opened. Writes queue for one thread, which commits all that wait in one go and then shows them: what a
 //! reader or a watcher has seen is on the disk, and nothing is acknowledged before it is. Revisions go on after a
-//! crash where they stood, and watches resume, because the file has the history of the memory body.
+//! crash where they stood, and watches resume, because the file has the history of the memory backend.
 //!
 //! It follows no virtual time: threads and disks do not.
 
