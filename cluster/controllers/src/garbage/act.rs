@@ -7,13 +7,13 @@ use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
-use super::decide::{FOREGROUND, ORPHAN, Verdict};
+use super::decide::{FOREGROUND, GarbageAction, ORPHAN};
 use crate::Context;
 use crate::inventory::{Item, Owner};
 use crate::kinds::Kind;
 
-/// Carries out a verdict on one object.
-pub(super) async fn act(context: &Context, uid: &str, verdict: Verdict) -> Result<(), Fault> {
+/// Carries out what was decided about one object.
+pub(super) async fn act(context: &Context, uid: &str, action: GarbageAction) -> Result<(), Fault> {
     let known = {
         let graph = context.inventory.graph();
         graph
@@ -27,15 +27,15 @@ pub(super) async fn act(context: &Context, uid: &str, verdict: Verdict) -> Resul
         item: &item,
         api: api(context, &kind, &item),
     };
-    match verdict {
-        Verdict::Keep | Verdict::Wait => Ok(()),
-        Verdict::Suspect {
+    match action {
+        GarbageAction::Keep | GarbageAction::Wait => Ok(()),
+        GarbageAction::Suspect {
             absent,
             waiting,
             is_owned,
             has_dependents,
         } => object.settle_owners(absent, waiting, is_owned, has_dependents).await,
-        Verdict::Foreground { delete, blocked } => {
+        GarbageAction::Foreground { delete, blocked } => {
             // One that fails does not hold up the others.
             let mut faults = Vec::new();
             for dependent in delete {
@@ -48,7 +48,7 @@ pub(super) async fn act(context: &Context, uid: &str, verdict: Verdict) -> Resul
                 object.remove_finalizer(FOREGROUND).await
             }
         }
-        Verdict::Orphan(dependents) => {
+        GarbageAction::Orphan(dependents) => {
             let mut faults = Vec::new();
             for dependent in dependents {
                 faults.extend(release_dependent(context, &dependent, uid).await.err());
