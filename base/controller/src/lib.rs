@@ -1,5 +1,5 @@
-//! Watch, queue, reconcile: what every controller stands on. A [`Cache`] mirrors one kind by one list and one
-//! watch; a [`Controller`] turns changes of caches into reconciles, each object one at a time, and faults into
+//! Watch, queue, reconcile: what every controller stands on. A [`Cache`] has the objects of one kind, by one list and
+//! one watch; a [`Controller`] turns changes of caches into reconciles, each object one at a time, and faults into
 //! delays by their class. Beside them: events, leases, leadership.
 //!
 //! An idle controller sends no GET and no LIST: nothing here resyncs or polls. The queue is ours and not

@@ -1,4 +1,4 @@
-//! What is there. Reads only the mirrors; never calls an API server.
+//! What is there. Reads only the caches; never calls an API server.
 
 use std::sync::Arc;
 
