@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use super::Life;
+use super::PodRunner;
 use super::probe::{Kind, ProbeAction};
 use crate::events::EventType;
 
@@ -14,7 +14,7 @@ pub(super) struct Answer {
     outcome: Result<(), String>,
 }
 
-impl Life {
+impl PodRunner {
     /// Runs every probe that is due.
     pub(super) fn run_probes(&mut self, now: Instant) {
         let Some(ip) = self.ip() else { return };

@@ -19,7 +19,7 @@ use super::environment::{EnvironmentError, arguments, environment, service_varia
 use super::mounts::mounts;
 use super::slot::{Doing, ImageTraits, Run};
 use super::volumes::{Rendered, VolumeError, render};
-use super::{Life, Mounted};
+use super::{Mounted, PodRunner};
 use crate::directory::Directory;
 use crate::events::EventType;
 use crate::files::{Content, Mount};
@@ -34,7 +34,7 @@ const CREATE_AGAIN: Duration = Duration::from_secs(10);
 /// Marks pods of which at least one container only pretends to run.
 const SIMULATED_ANNOTATION: &str = "node.orangery.dev/simulated";
 
-impl Life {
+impl PodRunner {
     /// Makes the volumes, or records why it cannot. True once all are there.
     pub(super) async fn mount(&mut self) -> bool {
         if self.mounted {
