@@ -38,7 +38,7 @@ impl Mirror {
         let known = self.memory.newest();
         let writes = writes.into_iter().filter(|write| write.revision > known);
         let decided = writes.map(|Repeated { key, revision, object }| {
-            // Of a deletion, the last state is the one that stands here.
+            // A deletion carries the object that is stored here.
             let (kind, object) = match object {
                 Some(object) => (DecidedKind::Put, object),
                 None => (DecidedKind::Delete, Arc::new(Object::empty())),

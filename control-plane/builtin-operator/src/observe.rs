@@ -18,7 +18,7 @@ pub(crate) struct Seen {
     pub(crate) controller_deployment: Option<Arc<ControllerDeployment>>,
     pub(crate) deployment: Option<Arc<Deployment>>,
     pub(crate) namespace: Option<Arc<Namespace>>,
-    /// Of the Deployment.
+    /// The pods of the Deployment.
     pub(crate) pods: Vec<Arc<Pod>>,
 }
 

@@ -108,7 +108,7 @@ pub(crate) struct ReferencedChanges {
 
 /// Caches of seed objects.
 pub(crate) struct SeedCaches {
-    /// Of every kind of extension objects.
+    /// The caches of all kinds of extension objects.
     pub extension_objects: ExtensionCaches,
     pub managed_resources: Cache<ManagedResource>,
     pub deployments: Cache<Deployment>,

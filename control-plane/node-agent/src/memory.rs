@@ -205,7 +205,7 @@ impl MemoryMachine {
         };
         let stop = CancellationToken::new();
         let (end, ended) = tokio::sync::watch::channel(false);
-        // Of the machine a unit gets the files alone: it must not keep alive the machine that owns it.
+        // A unit gets only the files of the machine: it must not keep alive the machine that owns it.
         let files = self.inner.files.clone();
         let running = implementation(UnitContext {
             content: unit.content.clone(),

@@ -94,7 +94,7 @@ async fn delete_dependent(context: &Context, uid: &str) -> Result<(), Fault> {
         let is_deleted = context.inventory.graph().item(&owner.uid).map(|owner| owner.deleting);
         let is_leaving = match is_deleted {
             Some(is_deleted) => is_deleted,
-            // Of an unknown kind, or the inventory is behind: only the API server knows.
+            // Its kind is unknown, or the inventory is behind: only the API server knows.
             None => object.is_gone(owner).await?,
         };
         // A dependent with another owner that stays only forgets this one; that is decided on its own.
