@@ -41,7 +41,7 @@ pub(super) async fn act(context: &Context, uid: &str, action: GarbageAction) -> 
             for dependent in delete {
                 faults.extend(delete_dependent(context, &dependent).await.err());
             }
-            Fault::joined(faults).map_or(Ok(()), Err)?;
+            Fault::check_none(faults)?;
             if blocked {
                 Ok(())
             } else {
@@ -53,7 +53,7 @@ pub(super) async fn act(context: &Context, uid: &str, action: GarbageAction) -> 
             for dependent in dependents {
                 faults.extend(release_dependent(context, &dependent, uid).await.err());
             }
-            Fault::joined(faults).map_or(Ok(()), Err)?;
+            Fault::check_none(faults)?;
             object.remove_finalizer(ORPHAN).await
         }
     }
