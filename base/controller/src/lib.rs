@@ -8,7 +8,6 @@
 
 mod backoff;
 mod cache;
-mod calls;
 mod changes;
 mod controller;
 mod events;
@@ -19,10 +18,10 @@ mod metrics;
 mod mirrors;
 mod queue;
 mod trouble;
+mod work_queue;
 
 pub use backoff::Backoff;
 pub use cache::Cache;
-pub use calls::{Retries, changed_by_others};
 pub use changes::{Change, Changes};
 pub use controller::{Controller, Next};
 pub use events::{EventType, Recorder};
@@ -30,3 +29,4 @@ pub use index::Index;
 pub use key::ObjectKey;
 pub use lease::{Lost, Terms, heartbeat, heartbeat_while, lead, lead_by};
 pub use mirrors::{Mirror, MirrorChange, Mirrors};
+pub use work_queue::{Retries, changed_by_others};
