@@ -1,7 +1,7 @@
 //! Condition types and reasons of the wire contract. It only names them.
 
-/// Of ControllerInstallations (gardener/gardener v1.150 pkg/apis/core/v1beta1/types_controllerinstallation.go). Their
-/// operator must report Valid and Installed; if it also reports Healthy and Progressing, these count.
+/// Conditions of ControllerInstallations (gardener/gardener v1.150 pkg/apis/core/v1beta1/types_controllerinstallation.go).
+/// Their operator must report Valid and Installed; if it also reports Healthy and Progressing, these count.
 pub mod installation {
     /// The deployment could be understood.
     pub const VALID: &str = "Valid";
@@ -66,8 +66,8 @@ pub mod installation {
     pub const NO_EXTENSION_OBJECTS: &str = "NoExtensionObjects";
 }
 
-/// Of extension objects and Machines whose extension is written with our SDK: a person has to act before the error that
-/// is reported goes away. Its message is the thing to do. Ours: the error itself has no field for it, and its text is
+/// A condition of extension objects and Machines whose extension is written with our SDK: a person has to act before the error
+/// that is reported goes away. Its message is the thing to do. Ours: the error itself has no field for it, and its text is
 /// for people.
 pub const ACTION_REQUIRED: &str = "ActionRequired";
 /// Reason of ActionRequired=True.
@@ -75,7 +75,7 @@ pub const ERROR_REPORTED: &str = "ErrorReported";
 /// Reason of ActionRequired=True of a Machine: its cluster refuses the bootstrap token that it was born with.
 pub const BOOTSTRAP_TOKEN_REFUSED: &str = "BootstrapTokenRefused";
 
-/// Of Seeds.
+/// Conditions of Seeds.
 pub mod seed {
     /// Its gardenlet renews its lease.
     pub const GARDENLET_READY: &str = "GardenletReady";
@@ -89,7 +89,7 @@ pub mod seed {
     pub const EMERGENCY_STOP: &str = "EmergencyStopShootReconciliations";
 }
 
-/// Of Shoots.
+/// Conditions of Shoots.
 pub mod shoot {
     /// Its API server answers.
     pub const API_SERVER_AVAILABLE: &str = "APIServerAvailable";
@@ -111,7 +111,7 @@ pub mod shoot {
     pub const READY_FOR_MIGRATION: &str = "ReadyForMigration";
 }
 
-/// Of ManagedResources (gardener/gardener v1.150 pkg/apis/resources/v1alpha1/types.go).
+/// Conditions of ManagedResources (gardener/gardener v1.150 pkg/apis/resources/v1alpha1/types.go).
 pub mod managed_resource {
     /// Everything was applied.
     pub const RESOURCES_APPLIED: &str = "ResourcesApplied";

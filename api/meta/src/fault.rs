@@ -178,6 +178,14 @@ impl Fault {
         })
     }
 
+    /// Nothing where there are no faults, else the one that [`Fault::joined`] makes of them.
+    ///
+    /// # Errors
+    /// That fault.
+    pub fn check_none(faults: Vec<Self>) -> Result<(), Self> {
+        Self::joined(faults).map_or(Ok(()), Err)
+    }
+
     /// The faults that it stands for, itself if it is a single one.
     pub fn each(mut self) -> Vec<Self> {
         match self.each.is_empty() {
@@ -376,6 +384,8 @@ mod tests {
     #[test]
     fn several_faults_are_one_and_are_given_back_each() {
         assert!(Fault::joined(Vec::new()).is_none());
+        assert!(Fault::check_none(Vec::new()).is_ok());
+        assert_eq!(Fault::check_none(vec![Fault::user("a")]).unwrap_err().chain(), "a");
         let single = Fault::joined(vec![Fault::user("a")]).unwrap();
         assert_eq!((single.chain().as_str(), single.each().len()), ("a", 1));
 

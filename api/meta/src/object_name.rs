@@ -18,7 +18,7 @@ pub struct ObjectName {
 }
 
 impl ObjectName {
-    /// Of these parts.
+    /// The name that has these parts.
     pub fn new(kind: impl Into<String>, namespace: Option<&str>, name: impl Into<String>) -> Self {
         Self {
             kind: kind.into(),

@@ -14,9 +14,10 @@ pub const KEY: &str = "data.yaml.br";
 pub const SECRET_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a checksum in a name.
 const NAME_BYTES: usize = 4;
-/// Of brotli, from 0 to 11. What charts render to is one percent larger than with 9, which takes ten times as long or more.
+/// Brotli's quality, from 0 to 11. What charts render to is one percent larger than with 9, which takes ten times as long or
+/// more.
 const QUALITY: i32 = 6;
-/// Of brotli: 4 MiB, more than objects of a chart have.
+/// Brotli's window: 4 MiB, more than objects of a chart have.
 const WINDOW_BITS: i32 = 22;
 const BUFFER_BYTES: usize = 4096;
 

@@ -1,4 +1,4 @@
-//! A mirror of all objects of one kind (or of a selection), updated by one list and one watch and shared by all that
+//! A cache: a copy of all objects of one kind (or of a selection), updated by one list and one watch and shared by all that
 //! need it. It never writes, and it never forgets an object because a watch broke: it lists again and compares.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ use crate::index::{Entries, Index};
 use crate::key::ObjectKey;
 use crate::trouble::Trouble;
 
-/// A shared mirror, without `metadata.managedFields`. Clones are handles to the same one.
+/// A shared cache, without `metadata.managedFields`. Clones are handles to the same one.
 pub struct Cache<K>(Arc<Inner<K>>);
 
 struct Inner<K> {
@@ -57,7 +57,7 @@ impl<K> Cache<K>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
-    /// Starts mirroring what `api` and `config` (selectors) name, in a task that ends with `stop`.
+    /// Starts caching what `api` and `config` (selectors) name, in a task that ends with `stop`.
     pub fn start(api: Api<K>, config: watcher::Config, stop: CancellationToken) -> Self {
         let cache = Self(Arc::new(Inner {
             objects: RwLock::default(),
@@ -67,7 +67,7 @@ where
             readied: Notify::new(),
         }));
         let inner = cache.0.clone();
-        tokio::spawn(async move { stop.run_until_cancelled(mirror(api, config, inner)).await });
+        tokio::spawn(async move { stop.run_until_cancelled(follow(api, config, inner)).await });
         cache
     }
 
@@ -108,7 +108,7 @@ where
         self.0.state().ready
     }
 
-    /// Why the mirror may be stale: the last error of its watch, none once that works again.
+    /// Why the cache may be stale: the last error of its watch, none once that works again.
     pub fn error(&self) -> Option<String> {
         self.0.state().error.clone()
     }
@@ -132,9 +132,9 @@ where
         self.0.subscribers.add(Scope::Object(key.clone()))
     }
 
-    /// A secondary index of this mirror: its objects by the values that `of` gives for each, which may be none, one or
-    /// several. It is updated together with the mirror, before subscribers are notified of a change. `of` must depend on the
-    /// object alone and must not use the mirror. The index is maintained as long as a handle to it exists.
+    /// A secondary index of this cache: its objects by the values that `of` gives for each, which may be none, one or
+    /// several. It is updated together with the cache, before subscribers are notified of a change. `of` must depend on the
+    /// object alone and must not use the cache. The index is maintained as long as a handle to it exists.
     pub fn index<I>(&self, of: impl Fn(&K) -> I + Send + Sync + 'static) -> Index<K>
     where
         I: IntoIterator<Item = String>,
@@ -178,7 +178,7 @@ where
             .await
     }
 
-    /// Waits until `check` is done with the whole mirror; it is called again at every change. `what` names the wait in
+    /// Waits until `check` is done with the whole cache; it is called again at every change. `what` names the wait in
     /// errors.
     pub async fn wait_for<T>(
         &self,
@@ -229,7 +229,7 @@ where
     }
 }
 
-async fn mirror<K>(api: Api<K>, config: watcher::Config, inner: Arc<Inner<K>>)
+async fn follow<K>(api: Api<K>, config: watcher::Config, inner: Arc<Inner<K>>)
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {

@@ -21,17 +21,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Backoff;
 use crate::cache::Cache;
-use crate::calls::{Calls, Failing, Retries, Weight, changed_by_others, is_news};
 use crate::changes::{Change, Changes};
 use crate::key::ObjectKey;
 use crate::metrics::ControllerMetrics;
+use crate::work_queue::{Failing, Retries, Trigger, WorkQueue, changed_by_others, is_new_request};
 
 /// What follows a successful reconcile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Nothing: a change will call.
+    /// Nothing: a change will have it reconciled.
     Change,
-    /// Another turn after this long, unless a change calls sooner.
+    /// Another reconcile after this long, unless a change comes sooner.
     After(Duration),
 }
 
@@ -44,14 +44,14 @@ const STOP_GRACE: Duration = Duration::from_secs(1);
 
 type Predicate<K> = Box<dyn Fn(Option<&K>, &K) -> bool + Send + Sync>;
 type Selection<K> = Box<dyn Fn(&K) -> bool + Send + Sync>;
-type Weigh<K> = Box<dyn Fn(Option<&K>, &K) -> Option<Weight> + Send + Sync>;
-type Pump = Box<dyn FnOnce(Arc<Calls>) -> BoxFuture<'static, ()> + Send>;
+type Classify<K> = Box<dyn Fn(Option<&K>, &K) -> Option<Trigger> + Send + Sync>;
+type Pump = Box<dyn FnOnce(Arc<WorkQueue>) -> BoxFuture<'static, ()> + Send>;
 
 /// A controller that is being put together; [`Controller::run`] starts it.
 pub struct Controller<K> {
     name: String,
     primary: Cache<K>,
-    calls: Arc<Calls>,
+    work_queue: Arc<WorkQueue>,
     predicate: Option<Predicate<K>>,
     news: Option<Predicate<K>>,
     selection: Selection<K>,
@@ -67,13 +67,13 @@ where
 {
     /// A controller of the objects in `primary`, named in logs and metrics as `name`. It reconciles every object
     /// once at the start and then whenever [`changed_by_others`] holds. One that fails waits for the end of its
-    /// back-off, and has a turn at once when its generation, its deletion or the operation requested of it shows that
+    /// back-off, and is reconciled at once when its generation, its deletion or the operation requested of it shows that
     /// something else is wanted; see also [`Controller::news`].
     pub fn new(name: impl Into<String>, primary: Cache<K>) -> Self {
         Self {
             name: name.into(),
             primary,
-            calls: Arc::default(),
+            work_queue: Arc::default(),
             predicate: None,
             news: None,
             selection: Box::new(|_| true),
@@ -84,7 +84,7 @@ where
         }
     }
 
-    /// Which changes of a primary object call for a reconcile, in place of [`changed_by_others`]. The first
+    /// Which changes of a primary object have it reconciled, in place of [`changed_by_others`]. The first
     /// argument is none for an object seen for the first time.
     #[must_use]
     pub fn when(mut self, predicate: impl Fn(Option<&K>, &K) -> bool + Send + Sync + 'static) -> Self {
@@ -100,14 +100,14 @@ where
         self
     }
 
-    /// Ignores the objects for which `selection` is false, or panics, whatever calls for them.
+    /// Ignores the objects for which `selection` is false, or panics, whatever enqueues them.
     #[must_use]
     pub fn only(mut self, selection: impl Fn(&K) -> bool + Send + Sync + 'static) -> Self {
         self.selection = Box::new(selection);
         self
     }
 
-    /// Lets every change of `related` call for the primary objects that `map` names.
+    /// Has the primary objects that `map` names reconciled at every change of `related`.
     #[must_use]
     pub fn watches<R>(
         mut self,
@@ -136,7 +136,7 @@ where
         self
     }
 
-    /// Lets every change of an object in `owned` call for its controlling owner of kind `K`.
+    /// Has the controlling owner of kind `K` reconciled at every change of an object in `owned`.
     #[must_use]
     pub fn owns<R>(self, owned: &Cache<R>) -> Self
     where
@@ -157,13 +157,13 @@ where
         })
     }
 
-    /// Lets every key that `calls` yields call for that object at once.
+    /// Has every object whose key `keys` yields reconciled at once.
     #[must_use]
-    pub fn called_by(mut self, mut calls: BoxStream<'static, ObjectKey>) -> Self {
-        self.pumps.push(Box::new(move |pumped| {
+    pub fn called_by(mut self, mut keys: BoxStream<'static, ObjectKey>) -> Self {
+        self.pumps.push(Box::new(move |work_queue| {
             Box::pin(async move {
-                while let Some(key) = calls.next().await {
-                    pumped.call(key, Weight::News);
+                while let Some(key) = keys.next().await {
+                    work_queue.enqueue(key, Trigger::NewRequest);
                 }
             })
         }));
@@ -187,7 +187,7 @@ where
     /// When its objects are retried. To be called after [`Controller::backoff`], whose delays it uses.
     pub fn retries(&self) -> Retries {
         Retries {
-            calls: self.calls.clone(),
+            work_queue: self.work_queue.clone(),
             backoff: self.backoff,
         }
     }
@@ -200,7 +200,7 @@ where
     }
 
     /// Reconciles until `stop`. Faults and panics of `reconcile` are logged and retried by their class. A panic of a function that
-    /// looks at a change is logged: a change of a primary object then calls for a reconcile, one of a related object for none.
+    /// looks at a change is logged: a change of a primary object then has it reconciled, one of a related object has no effect.
     pub async fn run<F, Fut>(self, stop: CancellationToken, reconcile: F)
     where
         F: Fn(Arc<K>) -> Fut + Send + Sync + 'static,
@@ -209,7 +209,7 @@ where
         let Self {
             name,
             primary,
-            calls,
+            work_queue,
             predicate,
             news,
             selection,
@@ -220,10 +220,10 @@ where
         } = self;
         let mut pumping: JoinSet<()> = JoinSet::new();
         let changes = primary.subscribe();
-        let weigh = weighing(predicate, news);
-        pumping.spawn(pump_primary(primary.clone(), changes, weigh, calls.clone()));
+        let classify = classifier(predicate, news);
+        pumping.spawn(pump_primary(primary.clone(), changes, classify, work_queue.clone()));
         for pump in pumps {
-            pumping.spawn(pump(calls.clone()));
+            pumping.spawn(pump(work_queue.clone()));
         }
         let (tasks, keys) = (JoinSet::new(), BTreeMap::new());
         let mut work = Work {
@@ -232,20 +232,20 @@ where
             selection,
             backoff,
             metrics,
-            calls,
+            work_queue,
             reconcile: Arc::new(reconcile),
             tasks,
             keys,
         };
         loop {
             work.start(concurrency);
-            let timer = work.calls.lock().queue.next_timer();
+            let timer = work.work_queue.lock().queue.next_timer();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
                 Some(ended) = work.tasks.join_next_with_id() => work.finish(ended),
                 Some(ended) = pumping.join_next() => work.pump_ended(ended),
-                () = work.calls.wake.notified() => {}
+                () = work.work_queue.wake.notified() => {}
                 () = sleep_until(timer), if timer.is_some() && work.tasks.len() < concurrency => {}
             }
         }
@@ -258,7 +258,7 @@ where
     }
 }
 
-/// Calls for what `map` names: for the objects that are `known` at the start, then at every change.
+/// Enqueues what `map` names: for the objects that are `known` at the start, then at every change.
 fn pump_related<R>(
     related: &Cache<R>,
     known: fn(&Cache<R>) -> Vec<Arc<R>>,
@@ -268,20 +268,21 @@ where
     R: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     let related = related.clone();
-    Box::new(move |pumped| {
+    Box::new(move |work_queue| {
         // Subscribed before the first list of the primary is read, so that nothing is missed in between.
         let mut changes = related.subscribe();
         let known = known(&related);
         Box::pin(async move {
-            let call = |change: &Change<R>| {
-                let called = guarded(&*change.object, || map(change)).unwrap_or_default();
-                called.into_iter().for_each(|key| pumped.call(key, Weight::Related));
+            let enqueue = |change: &Change<R>| {
+                let keys = guarded(&*change.object, || map(change)).unwrap_or_default();
+                keys.into_iter()
+                    .for_each(|key| work_queue.enqueue(key, Trigger::RelevantChange));
             };
             for object in known {
-                call(&Change::first(object));
+                enqueue(&Change::first(object));
             }
             loop {
-                call(&changes.next().await);
+                enqueue(&changes.next().await);
             }
         })
     })
@@ -306,37 +307,37 @@ fn guarded<R: Resource<DynamicType = ()>, T>(object: &R, look: impl FnOnce() -> 
     }
 }
 
-/// The weight of a change of a primary object; none if it calls for no turn. With a predicate, or for a kind without
-/// generations, any change may be news or our own write: then only time distinguishes the two.
-fn weighing<K>(predicate: Option<Predicate<K>>, news: Option<Predicate<K>>) -> Weigh<K>
+/// Which trigger a change of a primary object is; none if it requires no reconcile. With a predicate, or for a kind without
+/// generations, any change may be a new request or our own write: then only time distinguishes the two.
+fn classifier<K>(predicate: Option<Predicate<K>>, news: Option<Predicate<K>>) -> Classify<K>
 where
     K: Resource<DynamicType = ()> + 'static,
 {
-    let weigh = move |old: Option<&K>, new: &K| {
-        let calls = match &predicate {
+    let classify = move |old: Option<&K>, new: &K| {
+        let requires_reconcile = match &predicate {
             Some(predicate) => predicate(old, new),
             None => changed_by_others(old, new),
         };
-        let news = is_news(old, new) || news.as_ref().is_some_and(|news| news(old, new));
-        let weight = match news {
-            true => Weight::News,
-            false if predicate.is_some() || new.meta().generation.is_none() => Weight::Related,
-            false => Weight::Touch,
+        let is_new = is_new_request(old, new) || news.as_ref().is_some_and(|news| news(old, new));
+        let trigger = match is_new {
+            true => Trigger::NewRequest,
+            false if predicate.is_some() || new.meta().generation.is_none() => Trigger::RelevantChange,
+            false => Trigger::OtherChange,
         };
-        calls.then_some(weight)
+        requires_reconcile.then_some(trigger)
     };
-    Box::new(move |old, new| guarded(new, || weigh(old, new)).unwrap_or(Some(Weight::Related)))
+    Box::new(move |old, new| guarded(new, || classify(old, new)).unwrap_or(Some(Trigger::RelevantChange)))
 }
 
-async fn pump_primary<K>(cache: Cache<K>, mut changes: Changes<K>, weigh: Weigh<K>, calls: Arc<Calls>)
+async fn pump_primary<K>(cache: Cache<K>, mut changes: Changes<K>, classify: Classify<K>, work_queue: Arc<WorkQueue>)
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     // Nothing is reconciled before all is known: a reconcile may look for other objects of its kind.
     cache.ready().await;
     for object in cache.list() {
-        if let Some(weight) = weigh(None, &object) {
-            calls.call(ObjectKey::of(&*object), weight);
+        if let Some(trigger) = classify(None, &object) {
+            work_queue.enqueue(ObjectKey::of(&*object), trigger);
         }
     }
     loop {
@@ -344,12 +345,12 @@ where
         let key = ObjectKey::of(&*change.object);
         match change.new() {
             Some(new) => {
-                let stale = || calls.lock().may_be_stale(&key).then_some(Weight::Touch);
-                if let Some(weight) = weigh(change.old.as_deref(), new).or_else(stale) {
-                    calls.call(key, weight);
+                let stale = || work_queue.lock().may_be_stale(&key).then_some(Trigger::OtherChange);
+                if let Some(trigger) = classify(change.old.as_deref(), new).or_else(stale) {
+                    work_queue.enqueue(key, trigger);
                 }
             }
-            None => calls.lock().forget(&key),
+            None => work_queue.lock().forget(&key),
         }
     }
 }
@@ -360,7 +361,7 @@ struct Work<K, F> {
     selection: Selection<K>,
     backoff: Backoff,
     metrics: Option<ControllerMetrics>,
-    calls: Arc<Calls>,
+    work_queue: Arc<WorkQueue>,
     reconcile: Arc<F>,
     tasks: JoinSet<(Result<Next, Fault>, Duration)>,
     keys: BTreeMap<Id, ObjectKey>,
@@ -377,18 +378,18 @@ where
     fn start(&mut self, concurrency: usize) {
         while self.tasks.len() < concurrency {
             let now = Instant::now();
-            let Some(key) = self.calls.lock().queue.take(now) else {
+            let Some(key) = self.work_queue.lock().queue.take(now) else {
                 break;
             };
-            let mut state = self.calls.lock();
-            // Under the lock: a change that comes after this read finds the turn recorded.
+            let mut state = self.work_queue.lock();
+            // Under the lock: a change that comes after this read finds the reconcile recorded.
             let is_selected = |object: &Arc<K>| guarded(&**object, || (self.selection)(object)).unwrap_or(false);
             let Some(object) = self.primary.get(&key).filter(is_selected) else {
                 state.forget(&key);
                 state.queue.done(&key, None, true, now);
                 continue;
             };
-            state.begins(&key, object.meta().resource_version.clone());
+            state.begin_reconcile(&key, object.meta().resource_version.clone());
             drop(state);
             // The call itself is inside the task: one that panics before it gives a future ends the task alone.
             let reconcile = self.reconcile.clone();
@@ -398,7 +399,7 @@ where
             self.keys.insert(task.id(), key);
         }
         if let Some(metrics) = &self.metrics {
-            metrics.depth(self.calls.lock().queue.depth());
+            metrics.depth(self.work_queue.lock().queue.depth());
         }
     }
 
@@ -420,7 +421,7 @@ where
         };
         let Some(key) = self.keys.remove(&id) else { return };
         let now = Instant::now();
-        let mut state = self.calls.lock();
+        let mut state = self.work_queue.lock();
         let again = match &result {
             Ok(next) => {
                 state.failing.remove(&key);

@@ -1,5 +1,5 @@
-//! Watch, queue, reconcile: what every controller stands on. A [`Cache`] mirrors one kind by one list and one
-//! watch; a [`Controller`] turns changes of caches into reconciles, each object one at a time, and faults into
+//! Watch, queue, reconcile: what every controller stands on. A [`Cache`] has the objects of one kind, by one list and
+//! one watch; a [`Controller`] turns changes of caches into reconciles, each object one at a time, and faults into
 //! delays by their class. Beside them: events, leases, leadership.
 //!
 //! An idle controller sends no GET and no LIST: nothing here resyncs or polls. The queue is ours and not
@@ -8,7 +8,6 @@
 
 mod backoff;
 mod cache;
-mod calls;
 mod changes;
 mod controller;
 mod events;
@@ -19,10 +18,10 @@ mod metrics;
 mod mirrors;
 mod queue;
 mod trouble;
+mod work_queue;
 
 pub use backoff::Backoff;
 pub use cache::Cache;
-pub use calls::{Retries, changed_by_others};
 pub use changes::{Change, Changes};
 pub use controller::{Controller, Next};
 pub use events::{EventType, Recorder};
@@ -30,3 +29,4 @@ pub use index::Index;
 pub use key::ObjectKey;
 pub use lease::{Lost, Terms, heartbeat, heartbeat_while, lead, lead_by};
 pub use mirrors::{Mirror, MirrorChange, Mirrors};
+pub use work_queue::{Retries, changed_by_others};

@@ -62,7 +62,7 @@ where
     M: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     /// None yet. An owner in `owners` needs the mirror of the namespace that `home` gives for it, and none if that gives
-    /// none; it never moves to another. Changes come by the receiver: its reader only marks objects for a turn, so the
+    /// none; it never moves to another. Changes come by the receiver: its reader only enqueues objects, so the
     /// backlog is bounded by the changes between two reads. All ends with `stop`. Must be called within a tokio runtime.
     pub fn new<K>(
         owners: &Cache<K>,

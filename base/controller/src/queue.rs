@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(queue.take(now), Some(key("b")));
         assert_eq!(queue.next_timer(), Some(later(10)));
         assert_eq!(queue.take(later(10)), Some(key("a")));
-        assert_eq!(queue.take(later(60)), None, "one delay is one turn");
+        assert_eq!(queue.take(later(60)), None, "one delay is one reconcile");
     }
 
     #[test]

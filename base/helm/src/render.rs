@@ -83,7 +83,7 @@ pub struct Rendering<'c> {
 }
 
 impl<'c> Rendering<'c> {
-    /// Of a chart whose dependencies have been processed, with all its values.
+    /// Begins with a chart whose dependencies have been processed, and all its values.
     pub fn of(chart: &'c Chart, values: Values) -> Self {
         let mut rendering = Self {
             values,
@@ -95,7 +95,7 @@ impl<'c> Rendering<'c> {
         rendering
             .templates
             .sort_by(|a, b| (depth(&b.name), &b.name).cmp(&(depth(&a.name), &a.name)));
-        // Of two with one name the later is retained; the sort is stable and has left it behind the earlier.
+        // The later of two with one name is retained; the sort is stable and has left it behind the earlier.
         rendering.templates.reverse();
         rendering.templates.dedup_by(|later, last| later.name == last.name);
         rendering.templates.reverse();

@@ -83,7 +83,7 @@ fn choose<'t>(tags: &'t [String], text: &str, constraint: &Constraint) -> Result
         .iter()
         .filter_map(|tag| Some((strict(&version_of_tag(tag))?, tag.as_str())))
         .collect();
-    // Of versions that differ in their build metadata alone, always the same one is chosen.
+    // Versions may differ in their build metadata alone: always the same one is chosen.
     versions.sort_by(|(left, a), (right, b)| right.cmp(left).then_with(|| b.cmp(a)));
     let fits = |(version, _): &&(Version, &str)| constraint.allows(version);
     versions

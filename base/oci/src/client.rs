@@ -412,7 +412,7 @@ mod tests {
 
     use super::{Client, Identity, Settings, SettingsError, UNSUPPORTED_KEY};
 
-    /// Of version 1, as `openssl x509 -req` makes them, for a hundred years from 2026 on; made for this test.
+    /// A certificate of version 1, as `openssl x509 -req` makes them, for a hundred years from 2026 on; made for this test.
     const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\n\
     MIIBHjCBxQIUF5DNc+RSEFsBFJ7awFF+oKD0WVAwCgYIKoZIzj0EAwIwETEPMA0G\n\
     A1UEAwwGY2xpZW50MCAXDTI2MTEyMzA1MjMyNloYDzIxMjYxMDMwMDUyMzI2WjAR\n\

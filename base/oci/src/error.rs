@@ -69,9 +69,9 @@ pub enum Kind {
     /// The content is another than was requested
     #[error("wrong digest: {wanted} was asked for, and {found} came")]
     Digest {
-        /// Of what was requested
+        /// The digest of what was requested
         wanted: Digest,
-        /// Of what was received
+        /// The digest of what was received
         found: Digest,
     },
     /// The tag beside a digest resolves to another one

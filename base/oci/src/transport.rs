@@ -189,7 +189,7 @@ fn certificate_problem(why: &CertificateError) -> String {
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             "it is for another host".to_owned()
         }
-        // Of a certificate that is an authority at the same time, as self-signed ones often are.
+        // The certificate is an authority's, as self-signed ones often are.
         other if format!("{other:?}").contains("CaUsedAsEndEntity") => {
             "it is that of an authority, and no server's: it may be self-signed".to_owned()
         }

@@ -17,7 +17,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::calls::Calls;
+use crate::api_requests::ApiRequests;
 use crate::settings::{Election, Settings};
 
 /// How long work may take to end: less than the 30 s that a pod is given, so that the Lease is released.
@@ -41,7 +41,7 @@ pub struct Elected {
     name: String,
     settings: Settings,
     metrics: Metrics,
-    calls: Calls,
+    requests: ApiRequests,
     state: Arc<State>,
 }
 
@@ -90,7 +90,7 @@ impl Elected {
         let metrics = Metrics::new();
         Self {
             identity: format!("{}_{}", hostname(), entropy.uid()),
-            calls: Calls::new(&metrics),
+            requests: ApiRequests::new(&metrics),
             state: Arc::default(),
             name: name.into(),
             settings,
@@ -112,16 +112,16 @@ impl Elected {
         &self.metrics
     }
 
-    /// A client whose calls are counted, and whose lists make the process ready. Must be called within a tokio runtime.
+    /// A client whose requests are counted, and whose lists make the process ready. Must be called within a tokio runtime.
     #[must_use]
     pub fn watched(&self, client: Client) -> Client {
-        self.calls.around(client)
+        self.requests.around(client)
     }
 
-    /// What counts calls, as [`Self::watched`] does, for clients that are made later.
+    /// What counts requests, as [`Self::watched`] does, for clients that are made later.
     #[must_use]
-    pub fn calls(&self) -> Calls {
-        self.calls.clone()
+    pub fn requests(&self) -> ApiRequests {
+        self.requests.clone()
     }
 
     /// What more must hold for the process to be ready.
@@ -225,10 +225,10 @@ impl Elected {
             "Memory of this process",
             Gauge::default,
         );
-        let (metrics, calls, state) = (self.metrics.clone(), self.calls.clone(), self.state.clone());
+        let (metrics, requests, state) = (self.metrics.clone(), self.requests.clone(), self.state.clone());
         Arc::new(move |path: &str| match path {
             "/healthz" => Some(Answer::check(Ok(()))),
-            "/readyz" => Some(Answer::check(state.ready(&calls))),
+            "/readyz" => Some(Answer::check(state.ready(&requests))),
             "/metrics" => {
                 leading.set(i64::from(state.leads.load(Ordering::Relaxed)));
                 memory.set(resident_bytes());
@@ -293,7 +293,7 @@ impl State {
 
     /// A replica that waits for the Lease is ready: its predecessor may hold it until then. One that leads is once it has listed
     /// what it works with; what is requested later does not count. What was added to [`Readiness`] counts always.
-    fn ready(&self, calls: &Calls) -> Result<(), String> {
+    fn ready(&self, requests: &ApiRequests) -> Result<(), String> {
         for check in &*self.checks.lock().unwrap_or_else(PoisonError::into_inner) {
             check()?;
         }
@@ -306,7 +306,7 @@ impl State {
         if self.ready.load(Ordering::Relaxed) {
             return Ok(());
         }
-        match calls.missing() {
+        match requests.missing() {
             Some(missing) => Err(missing),
             None => {
                 self.ready.store(true, Ordering::Relaxed);

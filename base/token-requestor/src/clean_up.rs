@@ -25,7 +25,7 @@ use crate::{Context, Options};
 const PAGE: u32 = 500;
 
 /// Cleans up after the Secrets that are deleted, lose the labels that request a token, or name another ServiceAccount.
-/// `outdated`: versions of Secrets that this happened to while a turn worked on them, from [`is_outdated`].
+/// `outdated`: versions of Secrets that this happened to while a reconcile worked on them, from [`is_outdated`].
 pub(crate) async fn follow(context: &Context, mut outdated: UnboundedReceiver<Arc<Secret>>) {
     let mut changes = context.secrets.subscribe();
     let mut cleaning: FuturesUnordered<BoxFuture<'_, ()>> = FuturesUnordered::new();
@@ -82,18 +82,19 @@ fn names_another(old: &Secret, new: &Secret, options: &Options) -> bool {
     !keeps_account(new) && !Named::by(new, options).is_ok_and(|is| was.account == is.account)
 }
 
-/// Whether the Secret no longer requests what the version did that a turn has worked on. What that turn has done may have come
-/// after the clean-up that [`follow`] began for the change; a change that the mirror does not show yet is still to come there.
+/// Whether the Secret no longer requests what the version did that a reconcile has worked on. What that has done may have come
+/// after the clean-up that [`follow`] began for the change; a change that the cache does not show yet is still to come there.
 pub(crate) fn is_outdated(worked_on: &Secret, context: &Context) -> bool {
     match context.secrets.get(&ObjectKey::of(worked_on)) {
         Some(now) if now.metadata.uid == worked_on.metadata.uid => names_another(worked_on, &now, &context.options),
-        // A turn for a deletion has cleaned up itself.
+        // A reconcile of a deletion has cleaned up itself.
         _ => worked_on.metadata.deletion_timestamp.is_none(),
     }
 }
 
-/// Deletes the ServiceAccount that `last` names. A Secret with our finalizer leaves the mirror when it is deleted, which
-/// a turn has seen to, or when it no longer requests a token: then it still exists, and nothing else would take the finalizer off.
+/// Deletes the ServiceAccount that `last` names. A Secret with our finalizer leaves the cache when it is deleted, which
+/// a reconcile has seen to, or when it no longer requests a token: then it still exists, and nothing else would take the
+/// finalizer off.
 async fn clean_up(last: Arc<Secret>, context: &Context) -> Result<(), Fault> {
     let api = api(&last, context);
     let live = get(&api, last.metadata.name.as_deref().unwrap_or_default()).await?;
@@ -129,7 +130,7 @@ fn class_of(metadata: &ObjectMeta) -> Option<&str> {
     (purpose == labels::resources::PURPOSE_TOKEN_REQUESTOR).then_some(class)
 }
 
-/// Deletes the ServiceAccount that `secret` names, unless it is to stay or another request needs it: one in the mirror, or
+/// Deletes the ServiceAccount that `secret` names, unless it is to stay or another request needs it: one in the cache, or
 /// `live`, which may be newer.
 pub(crate) async fn remove_account(secret: &Secret, live: Option<&Secret>, context: &Context) -> Result<(), Fault> {
     let Ok(Named { account, keep }) = Named::by(secret, &context.options) else {

@@ -90,16 +90,16 @@ pub async fn run(source: Client, target: Client, options: Options, clock: Clock,
     });
     let requesters = requesters_of(secrets.clone(), context.options.clone(), changed);
     let controller = Controller::new(NAME, secrets).called_by(requesters);
-    let (turns, gone) = (context.clone(), context);
-    let filling = controller.run(stop.clone(), move |secret| turn(secret, turns.clone()));
+    let (filled, gone) = (context.clone(), context);
+    let filling = controller.run(stop.clone(), move |secret| reconcile_secret(secret, filled.clone()));
     let following = stop.run_until_cancelled(clean_up::follow(&gone, outdated_versions));
     tokio::join!(filling, following);
 }
 
-async fn turn(secret: Arc<Secret>, context: Arc<Context>) -> Result<Next, api_meta::Fault> {
+async fn reconcile_secret(secret: Arc<Secret>, context: Arc<Context>) -> Result<Next, api_meta::Fault> {
     let result = reconcile::reconcile(&secret, &context).await;
     if clean_up::is_outdated(&secret, &context) {
-        // It is received as long as turns run.
+        // It is received as long as reconciles run.
         let _ = context.outdated.send(secret.clone());
     }
     if let Err(fault) = &result

@@ -1,4 +1,4 @@
-//! One turn for one Secret: apply the ServiceAccount, validate the token, request another, write it.
+//! One reconcile of one Secret: apply the ServiceAccount, validate the token, request another, write it.
 
 use api_meta::Fault;
 use api_meta::names::SERVICE_ACCOUNT_USER_PREFIX;

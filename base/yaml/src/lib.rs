@@ -1,5 +1,9 @@
-//! Reads YAML that may hold secrets: an error names place and kind of the problem, never the value there.
-//! In [`go`], reads and writes YAML as Helm does, whose errors quote. It knows no type of its own.
+//! Reads YAML. Two readers, which differ in what they accept and in their errors; neither knows a type of its own:
+//! - [`read_strict`] and [`read_all_strict`] are for what users and other processes give us: configuration, manifests,
+//!   kubeconfigs. They refuse duplicate keys, and decode into the caller's type. Their errors name place and kind of the problem,
+//!   never the value there, because it may be secret.
+//! - [`go::read()`] and its neighbours are for what has to be read as Helm and Go's clients read it: charts, values, templates.
+//!   They return JSON values and Go's errors, which quote the text.
 
 pub mod go;
 
@@ -11,11 +15,12 @@ use serde_saphyr::Error;
 #[error("{0}")]
 pub struct YamlError(String);
 
-/// The one document of `text`. A leading zero means octal, as in YAML 1.1, whose rules Go reads by.
+/// The one document of `text`; more than one is an error, and so is a duplicate key. A leading zero means octal, as in
+/// YAML 1.1, whose rules Go reads by.
 ///
 /// # Errors
 /// Text that is not YAML, or not of the form of `T`.
-pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
+pub fn read_strict<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     let options = serde_saphyr::options! { legacy_octal_numbers: true };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| YamlError::of(&error))
 }
@@ -30,8 +35,8 @@ const EVENTS_MAX: usize = 2 * NODES_MAX + 2 * DOCUMENTS_MAX;
 /// All documents of `text`, by the same rules.
 ///
 /// # Errors
-/// As [`read`], and text that is beyond the limits.
-pub fn read_all<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, YamlError> {
+/// As [`read_strict`], and text that is beyond the limits.
+pub fn read_all_strict<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, YamlError> {
     let budget = serde_saphyr::budget! { max_documents: DOCUMENTS_MAX, max_nodes: NODES_MAX, max_events: EVENTS_MAX };
     let options = serde_saphyr::options! { legacy_octal_numbers: true, budget: budget };
     serde_saphyr::from_multiple_with_options(text, options).map_err(|error| YamlError::of(&error))
@@ -98,7 +103,7 @@ mod tests {
 
     #[test]
     fn documents_are_read_up_to_a_limit_which_the_error_names() {
-        let of = |count: usize| read_all::<Value>(&"---\na: b\n".repeat(count));
+        let of = |count: usize| read_all_strict::<Value>(&"---\na: b\n".repeat(count));
         assert_eq!(of(5_000).unwrap().len(), 5_000);
         let error = of(DOCUMENTS_MAX + 1).unwrap_err().to_string();
         assert!(
@@ -130,12 +135,12 @@ mod tests {
             "map: 'hunter2\n",
         ];
         for text in broken {
-            let error = read::<Form>(text).unwrap_err().to_string();
+            let error = read_strict::<Form>(text).unwrap_err().to_string();
             assert!(
                 !error.contains(SECRET) && error.lines().count() == 1,
                 "{text:?}: {error}"
             );
-            if let Err(error) = read_all::<Value>(text) {
+            if let Err(error) = read_all_strict::<Value>(text) {
                 assert!(!error.to_string().contains(SECRET), "{text:?}: {error}");
             }
         }
@@ -143,7 +148,7 @@ mod tests {
 
     #[test]
     fn error_names_the_place_and_the_kind_of_the_problem() {
-        let error = |text: &str| read::<Form>(text).unwrap_err().to_string();
+        let error = |text: &str| read_strict::<Form>(text).unwrap_err().to_string();
         assert_eq!(
             error("number: 1\nmap: [hunter2]\n"),
             "line 2, column 6: expected mapping start"
@@ -161,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_leading_zero_is_octal_in_every_document() {
-        assert_eq!(read_all::<Value>("0644\n---\n0755\n").unwrap(), [0o644, 0o755]);
-        assert_eq!(read::<u32>("0600").unwrap(), 0o600);
+        assert_eq!(read_all_strict::<Value>("0644\n---\n0755\n").unwrap(), [0o644, 0o755]);
+        assert_eq!(read_strict::<u32>("0600").unwrap(), 0o600);
     }
 }

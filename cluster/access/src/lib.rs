@@ -24,7 +24,7 @@ pub use error::{AuthenticationError, ImpersonationError, TokenFault};
 pub use gatekeeper::{Attempt, Gatekeeper, Objection, Opinion, Selectors};
 pub use impersonate::Impersonation;
 pub use issuer::{CONFIGURATION_PATH, IssuerDocuments, KEYS_PATH};
-pub use node::{NodeVerdict, Relation, names, node_name, node_of, node_verdict};
+pub use node::{NodeDecision, Relation, names, node_decision, node_name, node_of};
 pub use policy::{BootstrapPolicy, bootstrap_policy};
 pub use rbac::{Authorizer, Change, RbacIndex};
 pub use rules::not_held;

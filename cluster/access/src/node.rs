@@ -26,7 +26,7 @@ pub fn node_name(user: &User) -> Option<&str> {
 
 /// The answer to a node's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NodeVerdict {
+pub enum NodeDecision {
     /// Allowed to every node, or by the request alone.
     Allow,
     /// Not allowed, and why; the text may be empty.
@@ -51,9 +51,9 @@ pub enum Relation {
 }
 
 /// Decides on a request of `node`. `own_pods`: a list or watch is restricted to `spec.nodeName` being this node.
-pub fn node_verdict(node: &str, attributes: &Attributes, own_pods: bool) -> NodeVerdict {
+pub fn node_decision(node: &str, attributes: &Attributes, own_pods: bool) -> NodeDecision {
     let Target::Resource(target) = &attributes.target else {
-        return NodeVerdict::Deny(String::new());
+        return NodeDecision::Deny(String::new());
     };
     let verb = attributes.verb.as_str();
     match (&*target.group, &*target.resource) {
@@ -61,20 +61,20 @@ pub fn node_verdict(node: &str, attributes: &Attributes, own_pods: bool) -> Node
         ("", "configmaps") => named(target, verb, Relation::ConfigMap),
         ("", "persistentvolumeclaims") => named(target, verb, Relation::Claim),
         ("", "serviceaccounts") => match (verb, &*target.subresource) {
-            ("create", "token") if !target.name.is_empty() => NodeVerdict::IfNamed(Relation::Account),
+            ("create", "token") if !target.name.is_empty() => NodeDecision::IfNamed(Relation::Account),
             _ => deny("can only create tokens for individual service accounts"),
         },
         ("", "pods") => pods(target, verb, own_pods),
         ("", "nodes") => nodes(node, target, verb),
         ("coordination.k8s.io", "leases") => own(node, target, verb, Some(LEASES)),
         ("storage.k8s.io", "csinodes") => own(node, target, verb, None),
-        _ if UNIFORM.iter().any(|rule| allows(rule, attributes)) => NodeVerdict::Allow,
+        _ if UNIFORM.iter().any(|rule| allows(rule, attributes)) => NodeDecision::Allow,
         _ => deny(""),
     }
 }
 
-fn deny(why: &str) -> NodeVerdict {
-    NodeVerdict::Deny(why.to_owned())
+fn deny(why: &str) -> NodeDecision {
+    NodeDecision::Deny(why.to_owned())
 }
 
 /// Built once: they are evaluated with every request of a node.
@@ -106,7 +106,7 @@ pub(crate) fn uniform() -> Vec<PolicyRule> {
     ]
 }
 
-fn named(target: &ResourceTarget, verb: &str, relation: Relation) -> NodeVerdict {
+fn named(target: &ResourceTarget, verb: &str, relation: Relation) -> NodeDecision {
     if !matches!(verb, "get" | "list" | "watch") || !target.subresource.is_empty() {
         return deny("can only read resources of this type");
     }
@@ -116,30 +116,30 @@ fn named(target: &ResourceTarget, verb: &str, relation: Relation) -> NodeVerdict
     if target.name.is_empty() {
         return deny("No Object name found");
     }
-    NodeVerdict::IfNamed(relation)
+    NodeDecision::IfNamed(relation)
 }
 
-fn pods(target: &ResourceTarget, verb: &str, own_pods: bool) -> NodeVerdict {
+fn pods(target: &ResourceTarget, verb: &str, own_pods: bool) -> NodeDecision {
     match (&*target.subresource, verb) {
-        ("", "list" | "watch") if own_pods => NodeVerdict::Allow,
+        ("", "list" | "watch") if own_pods => NodeDecision::Allow,
         ("", "get" | "list" | "watch") if !target.name.is_empty() && !target.namespace.is_empty() => {
-            NodeVerdict::IfNamed(Relation::Pod)
+            NodeDecision::IfNamed(Relation::Pod)
         }
         ("", "list" | "watch") => deny("can only list/watch pods with spec.nodeName field selector"),
         // Beyond upstream the node may patch its pods, to mark those that are simulated; there are no mirror pods to create.
-        ("", "delete" | "patch") | ("status", "update" | "patch") | ("eviction", "create") => NodeVerdict::Allow,
+        ("", "delete" | "patch") | ("status", "update" | "patch") | ("eviction", "create") => NodeDecision::Allow,
         _ => deny(""),
     }
 }
 
-fn nodes(node: &str, target: &ResourceTarget, verb: &str) -> NodeVerdict {
+fn nodes(node: &str, target: &ResourceTarget, verb: &str) -> NodeDecision {
     match (&*target.subresource, verb) {
-        ("", "create" | "update" | "patch") | ("status", "update" | "patch") => NodeVerdict::Allow,
-        ("", "get" | "list" | "watch") if target.name == node => NodeVerdict::Allow,
+        ("", "create" | "update" | "patch") | ("status", "update" | "patch") => NodeDecision::Allow,
+        ("", "get" | "list" | "watch") if target.name == node => NodeDecision::Allow,
         ("", "get" | "list" | "watch") if target.name.is_empty() => {
-            NodeVerdict::Deny(format!("node '{node}' cannot read all nodes, only its own Node object"))
+            NodeDecision::Deny(format!("node '{node}' cannot read all nodes, only its own Node object"))
         }
-        ("", "get" | "list" | "watch") => NodeVerdict::Deny(format!(
+        ("", "get" | "list" | "watch") => NodeDecision::Deny(format!(
             "node '{node}' cannot read '{}', only its own Node object",
             target.name
         )),
@@ -148,18 +148,18 @@ fn nodes(node: &str, target: &ResourceTarget, verb: &str) -> NodeVerdict {
 }
 
 /// Objects with the node's name. The name of a new one is not known here.
-fn own(node: &str, target: &ResourceTarget, verb: &str, namespace: Option<&str>) -> NodeVerdict {
+fn own(node: &str, target: &ResourceTarget, verb: &str, namespace: Option<&str>) -> NodeDecision {
     let verbs = matches!(verb, "get" | "create" | "update" | "patch" | "delete");
     if !verbs || !target.subresource.is_empty() {
         return deny("can only get, create, update, patch, or delete the one of the node");
     }
     if namespace.is_some_and(|namespace| target.namespace != namespace) {
-        return NodeVerdict::Deny(format!("can only access leases in the \"{LEASES}\" system namespace"));
+        return NodeDecision::Deny(format!("can only access leases in the \"{LEASES}\" system namespace"));
     }
     if verb != "create" && target.name != node {
         return deny("can only access the one with the same name as the requesting node");
     }
-    NodeVerdict::Allow
+    NodeDecision::Allow
 }
 
 /// The node that a pod is bound to; empty for none.

@@ -91,7 +91,7 @@ pub(crate) struct Parts<'a> {
     /// Whether there may be others on the same store.
     pub(crate) replicated: bool,
     pub(crate) services: NodeServices,
-    /// Of the pods of its node.
+    /// The network of its node's pods.
     pub(crate) network: Network,
 }
 

@@ -19,7 +19,7 @@ use crate::pods::{REVISION, controller_of, owner_reference};
 use crate::seen::seen_with_controller;
 
 /// Makes `owner` the controller of all that its selector selects in its namespace and has no controller, and waits until
-/// the mirror shows it. An owner that is being deleted adopts nothing: what it leaves behind is to stay.
+/// the cache shows it. An owner that is being deleted adopts nothing: what it leaves behind is to stay.
 pub(crate) async fn claim<K, O>(
     client: &Client,
     cache: &Cache<K>,
@@ -49,7 +49,7 @@ where
     if selector.selects_all() || free.is_empty() {
         return Ok(());
     }
-    // The mirror may not show yet that the owner is being deleted and leaves these behind.
+    // The cache may not show yet that the owner is being deleted and leaves these behind.
     let owners: Api<O> = Api::namespaced(client.clone(), &namespace);
     let now = get(&owners, &owner.name_any()).await?;
     let stays = |now: &O| now.meta().uid == owner.meta().uid && now.meta().deletion_timestamp.is_none();

@@ -1,4 +1,4 @@
-//! One mirror per kind and set of controllers, started when the first controller requests it: a set without
+//! One cache per kind and set of controllers, started when the first controller requests it: a set without
 //! StatefulSets watches none.
 
 use std::fmt::Debug;
@@ -25,7 +25,7 @@ pub(crate) const NODE_LEASES: &str = "kube-node-lease";
 /// The config map with the cluster's authority that is in every namespace.
 pub(crate) const ROOT_CA: &str = "kube-root-ca.crt";
 
-/// The mirrors of one set of controllers. Clones share them.
+/// The caches of one set of controllers. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Caches(Arc<Inner>);
 
@@ -54,7 +54,7 @@ struct Inner {
     custom_kinds: OnceLock<Cache<CustomResourceDefinition>>,
 }
 
-macro_rules! mirrors {
+macro_rules! caches {
     ($($name:ident: $kind:ty),* $(,)?) => {
         $(pub(crate) fn $name(&self) -> Cache<$kind> {
             self.all(&self.0.$name)
@@ -90,7 +90,7 @@ impl Caches {
         }))
     }
 
-    mirrors! {
+    caches! {
         namespaces: Namespace,
         pods: Pod,
         nodes: Node,

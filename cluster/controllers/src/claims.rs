@@ -51,7 +51,7 @@ pub(crate) async fn release(claim: &Arc<PersistentVolumeClaim>, context: &Contex
         // Each of them calls again when it ends.
         return Ok(());
     }
-    // The mirror may be behind, and a claim that is released cannot be restored.
+    // The cache may be behind, and a claim that is released cannot be restored.
     let there = list(&Api::<Pod>::namespaced(context.client.clone(), &namespace), "").await?;
     if there.iter().any(|pod| uses(pod, &name)) {
         return Ok(());

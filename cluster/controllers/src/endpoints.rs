@@ -114,7 +114,7 @@ async fn write_slices(context: &Context, namespace: &str, wanted: &[EndpointSlic
         match cache.get(&ObjectKey::of(slice)) {
             None => match create_seen(&context.client, &cache, slice).await? {
                 Made::Created(_) | Made::NamespaceGoes => {}
-                // Its name was free in the mirror. No event of another writer's slice calls for this Service again.
+                // Its name was free in the cache. No event of another writer's slice calls for this Service again.
                 Made::Exists => return Err(name_taken(namespace, slice)),
             },
             Some(before) => {

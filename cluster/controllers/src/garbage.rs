@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Context;
 use act::act;
-use decide::{Verdict, decide};
+use decide::{GarbageAction, decide};
 
 /// Items that failed, by when they are tried again.
 #[derive(Default)]
@@ -43,12 +43,12 @@ async fn collect(context: Context) {
             todo.extend(later.due.pop_first().map(|(_, uid)| uid));
         }
         for uid in todo {
-            let verdict = decide(&context.inventory.graph(), &uid);
-            if verdict == Verdict::Wait {
+            let action = decide(&context.inventory.graph(), &uid);
+            if action == GarbageAction::Wait {
                 waiting.insert(uid);
                 continue;
             }
-            match act(&context, &uid, verdict).await {
+            match act(&context, &uid, action).await {
                 Ok(()) => drop(later.failures.remove(&uid)),
                 Err(fault) => {
                     let failures = later.failures.entry(uid.clone()).or_default();

@@ -61,10 +61,10 @@ async fn reconcile(job: Arc<Job>, context: Context) -> Result<Next, Fault> {
     let Plan {
         create,
         delete: surplus,
-        verdict,
+        outcome,
         next,
     } = plan(&job, &spec, &pods, now);
-    if verdict == Verdict::Expired {
+    if outcome == JobOutcome::Expired {
         // Without a propagation policy its pods would stay.
         return match api.delete(&job.name_any(), &DeleteParams::background()).await {
             Err(error) if !is_missing(&error) => Err(fault_of(error, "delete an expired Job")),
@@ -79,7 +79,7 @@ async fn reconcile(job: Arc<Job>, context: Context) -> Result<Next, Fault> {
             break;
         }
     }
-    let after = report(&job, &managed_by(&cache, &*job), verdict, now);
+    let after = report(&job, &managed_by(&cache, &*job), outcome, now);
     patch_status_if_changed(&api, &*job, &after).await?;
     Ok(next.map_or(Next::Change, Next::After))
 }
@@ -98,7 +98,7 @@ fn unsupported(spec: &JobSpec) -> Option<&'static str> {
 
 /// What has become of a Job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+enum JobOutcome {
     Running,
     Complete,
     /// Too many pods failed, or it took too long: reason and message.
@@ -111,7 +111,7 @@ enum Verdict {
 struct Plan {
     create: Vec<Pod>,
     delete: Vec<Arc<Pod>>,
-    verdict: Verdict,
+    outcome: JobOutcome,
     next: Option<Duration>,
 }
 
@@ -130,20 +130,24 @@ fn plan(job: &Job, spec: &JobSpec, pods: &[Arc<Pod>], now: Timestamp) -> Plan {
     let mut plan = Plan {
         create: Vec::new(),
         delete: Vec::new(),
-        verdict: Verdict::Running,
+        outcome: JobOutcome::Running,
         next: None,
     };
     if let Some(end) = ended(job) {
         let at = end.last_transition_time.as_ref().map_or(now, |time| time.0);
-        plan.verdict = if end.type_ == "Complete" {
-            Verdict::Complete
+        plan.outcome = if end.type_ == "Complete" {
+            JobOutcome::Complete
         } else {
-            Verdict::Failed("", "")
+            JobOutcome::Failed("", "")
         };
         if let Some(ttl) = spec.ttl_seconds_after_finished {
             let left = rest(at, i64::from(ttl), now);
             plan.next = left;
-            plan.verdict = if left.is_none() { Verdict::Expired } else { plan.verdict };
+            plan.outcome = if left.is_none() {
+                JobOutcome::Expired
+            } else {
+                plan.outcome
+            };
         }
         return plan;
     }
@@ -168,13 +172,13 @@ fn plan(job: &Job, spec: &JobSpec, pods: &[Arc<Pod>], now: Timestamp) -> Plan {
         .active_deadline_seconds
         .map(|deadline| rest(started, deadline, now));
     if is_done {
-        plan.verdict = Verdict::Complete;
+        plan.outcome = JobOutcome::Complete;
     } else if left == Some(None) {
-        plan.verdict = Verdict::Failed("DeadlineExceeded", "Job was active longer than specified deadline");
+        plan.outcome = JobOutcome::Failed("DeadlineExceeded", "Job was active longer than specified deadline");
     } else if failed > spec.backoff_limit.unwrap_or(BACKOFF_LIMIT) {
-        plan.verdict = Verdict::Failed("BackoffLimitExceeded", "Job has reached the specified backoff limit");
+        plan.outcome = JobOutcome::Failed("BackoffLimitExceeded", "Job has reached the specified backoff limit");
     }
-    if plan.verdict != Verdict::Running {
+    if plan.outcome != JobOutcome::Running {
         plan.delete = active;
         plan.next = spec
             .ttl_seconds_after_finished
@@ -259,7 +263,7 @@ fn task(job: &Job, spec: &JobSpec) -> Pod {
     pod
 }
 
-fn report(job: &Job, pods: &[Arc<Pod>], verdict: Verdict, now: Timestamp) -> Job {
+fn report(job: &Job, pods: &[Arc<Pod>], outcome: JobOutcome, now: Timestamp) -> Job {
     let before = job.status.clone().unwrap_or_default();
     if ended(job).is_some() {
         // Its pods may be cleaned up; what they did stays on record.
@@ -276,14 +280,14 @@ fn report(job: &Job, pods: &[Arc<Pod>], verdict: Verdict, now: Timestamp) -> Job
         start_time: before.start_time.clone().or_else(|| Some(time.clone())),
         ..before
     };
-    let end = match verdict {
-        Verdict::Complete => Some((
+    let end = match outcome {
+        JobOutcome::Complete => Some((
             "Complete",
             "CompletionsReached",
             "Reached expected number of succeeded pods",
         )),
-        Verdict::Failed(reason, message) => Some(("Failed", reason, message)),
-        Verdict::Running | Verdict::Expired => None,
+        JobOutcome::Failed(reason, message) => Some(("Failed", reason, message)),
+        JobOutcome::Running | JobOutcome::Expired => None,
     };
     if let Some((type_, reason, message)) = end {
         status.completion_time = Some(time.clone()).filter(|_| type_ == "Complete");
@@ -325,9 +329,9 @@ mod tests {
         let check = |spec: Value, phases: &[&str]| {
             let job = job(spec);
             let plan = plan(&job, job.spec.as_ref().unwrap(), &pods(phases), now);
-            (plan.create.len(), plan.delete.len(), plan.verdict)
+            (plan.create.len(), plan.delete.len(), plan.outcome)
         };
-        let running = Verdict::Running;
+        let running = JobOutcome::Running;
         assert_eq!(check(json!({"completions": 3, "parallelism": 2}), &[]), (2, 0, running));
         assert_eq!(
             check(
@@ -341,17 +345,17 @@ mod tests {
                 json!({"completions": 2, "parallelism": 2}),
                 &["Succeeded", "Succeeded", "Running"]
             ),
-            (0, 1, Verdict::Complete)
+            (0, 1, JobOutcome::Complete)
         );
         assert_eq!(
             check(json!({"parallelism": 1}), &["Succeeded"]),
-            (0, 0, Verdict::Complete)
+            (0, 0, JobOutcome::Complete)
         );
         assert_eq!(
             check(json!({"completions": 1, "backoffLimit": 1}), &["Failed"]),
             (1, 0, running)
         );
-        let (create, delete, verdict) = check(
+        let (create, delete, outcome) = check(
             json!({"completions": 1, "backoffLimit": 1}),
             &["Failed", "Failed", "Running"],
         );
@@ -359,7 +363,7 @@ mod tests {
             (
                 create,
                 delete,
-                matches!(verdict, Verdict::Failed("BackoffLimitExceeded", _))
+                matches!(outcome, JobOutcome::Failed("BackoffLimitExceeded", _))
             ),
             (0, 1, true)
         );
@@ -421,11 +425,11 @@ mod tests {
     fn ended_jobs_keep_their_record_and_expire() {
         let at = |second| Timestamp::from_second(second).unwrap();
         let job = job(json!({"completions": 1, "ttlSecondsAfterFinished": 10}));
-        let done = report(&job, &pods(&["Succeeded"]), Verdict::Complete, at(100));
+        let done = report(&job, &pods(&["Succeeded"]), JobOutcome::Complete, at(100));
         assert_eq!(done.status.as_ref().unwrap().succeeded, Some(1));
-        assert_eq!(report(&done, &[], Verdict::Complete, at(105)), done);
+        assert_eq!(report(&done, &[], JobOutcome::Complete, at(105)), done);
         let spec = done.spec.as_ref().unwrap();
         assert_eq!(plan(&done, spec, &[], at(105)).next, Some(Duration::from_secs(5)));
-        assert_eq!(plan(&done, spec, &[], at(110)).verdict, Verdict::Expired);
+        assert_eq!(plan(&done, spec, &[], at(110)).outcome, JobOutcome::Expired);
     }
 }

@@ -93,7 +93,7 @@ impl Part {
     }
 }
 
-/// Ranges by the uid of the node that they were chosen for, until the mirror of nodes shows them: a write may have
+/// Ranges by the uid of the node that they were chosen for, until the cache of nodes shows them: a write may have
 /// happened although its answer was lost.
 #[derive(Default)]
 struct Reserved(Mutex<BTreeMap<String, Vec<IpNet>>>);
@@ -123,13 +123,13 @@ impl Reserved {
 pub(crate) async fn run(context: Context, ranges: NodeRanges, stop: CancellationToken) {
     let nodes = context.caches.nodes();
     let (ranges, reserved) = (Arc::new(ranges), Arc::new(Reserved::default()));
-    let mirror = nodes.clone();
+    let cached = nodes.clone();
     let controller = Controller::new("nodeipam", nodes.clone())
         .only(is_without)
         .when(|old, new| is_without(new) && old.is_none_or(|old| old.uid() != new.uid()))
         .watches(&nodes, move |change| {
             // What a node leaves may be what others wait for.
-            let waiting = mirror.list().into_iter().filter(|node| is_without(node));
+            let waiting = cached.list().into_iter().filter(|node| is_without(node));
             let keys = waiting.filter(|_| change.deleted).map(|node| ObjectKey::of(&*node));
             keys.collect()
         });

@@ -48,7 +48,7 @@ async fn reconcile(pod: Arc<Pod>, context: Context) -> Result<Next, Fault> {
     if context.caches.nodes().get(&ObjectKey::cluster(node)).is_some() {
         return Ok(Next::Change);
     }
-    // The mirror of nodes may be behind the one of pods: only the API server knows.
+    // The cache of nodes may be behind the one of pods: only the API server knows.
     if get(&Api::<Node>::all(context.client.clone()), node).await?.is_some() {
         return Ok(Next::Change);
     }

@@ -30,7 +30,7 @@ pub async fn run(client: Client, clock: Clock, stop: CancellationToken) {
     let (pods, nodes) = (caches.pods(), caches.nodes());
     // Subscribes first, so that it sees each change before a reconcile that the change starts.
     let placed = Placed::new(pods.subscribe());
-    let mirror = pods.clone();
+    let pods_cache = pods.clone();
     if stop.run_until_cancelled(nodes.ready()).await.is_none() {
         return;
     }
@@ -53,7 +53,7 @@ pub async fn run(client: Client, clock: Clock, stop: CancellationToken) {
             }
             at_nodes()
         })
-        .watches(&mirror, move |change| {
+        .watches(&pods_cache, move |change| {
             // What a pod leaves may be the room that others wait for.
             let held_room = change.old.as_deref().unwrap_or(&change.object);
             let ended = change.deleted || is_finished(&change.object);
@@ -85,13 +85,13 @@ struct Scheduler {
 /// their number.
 struct Placed {
     changes: Changes<Pod>,
-    /// Uid to node, of the pods that take room. Those just bound are in it before the mirror shows them.
+    /// Uid to node, of the pods that take room. Those just bound are in it before the cache shows them.
     nodes: BTreeMap<String, String>,
     counts: BTreeMap<String, usize>,
 }
 
 impl Placed {
-    /// Counts by the changes of a mirror from its beginning.
+    /// Counts by the changes of a cache from its beginning.
     fn new(changes: Changes<Pod>) -> Self {
         Placed {
             changes,
@@ -283,7 +283,7 @@ impl Scheduler {
             .map_err(Fault::bug)?;
         match self.client.request::<Status>(request).await {
             Ok(_) => {}
-            // Bound or gone meanwhile: the mirror will show it.
+            // Bound or gone meanwhile: the cache will show it.
             Err(error) if is_conflict(&error) || is_missing(&error) => return Ok(Next::Change),
             Err(error) => return Err(fault_of(error, &format!("bind Pod {namespace}/{name}"))),
         }

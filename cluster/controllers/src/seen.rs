@@ -1,5 +1,5 @@
-//! Writes that are waited for until the mirror shows them, and the owners of writes that it has not shown: a controller that
-//! counts in a mirror that is behind creates everything twice.
+//! Writes that are waited for until the cache shows them, and the owners of writes that it has not shown: a controller that
+//! counts in a cache that is behind creates everything twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -18,12 +18,12 @@ use serde::de::DeserializeOwned;
 use crate::Context;
 use crate::pods::{controller_of, managed_by};
 
-/// How long a controller waits to see its own write in its mirror: beyond this the watch is broken.
+/// How long a controller waits to see its own write in its cache: beyond this the watch is broken.
 const SEEN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Owners remembered: those that are deleted meanwhile are never looked up again.
 const OWNERS_MAX: usize = 10_000;
 
-/// The owners, by uid, whose last write to their pods the mirror is not known to show.
+/// The owners, by uid, whose last write to their pods the cache is not known to show.
 #[derive(Clone, Default)]
 pub(crate) struct UnseenWrites(Arc<Mutex<BTreeSet<String>>>);
 
@@ -51,8 +51,8 @@ impl UnseenWrites {
     }
 }
 
-/// The pods that `owner` manages, to plan from. While the mirror's watch fails, or a write of the owner's was not seen,
-/// the API server is read as well: a mirror that shows anything else is a transient fault.
+/// The pods that `owner` manages, to plan from. While the cache's watch fails, or a write of the owner's was not seen,
+/// the API server is read as well: a cache that shows anything else is a transient fault.
 pub(crate) async fn pods_of<O>(context: &Context, owner: &O) -> Result<Vec<Arc<Pod>>, Fault>
 where
     O: Resource<DynamicType = ()>,
@@ -68,8 +68,8 @@ where
         let controller = controller_of(&pod.metadata);
         controller.is_some_and(|controller| Some(&controller.uid) == owner.meta().uid.as_ref())
     };
-    let mirrored = managed_by(&cache, owner);
-    let shown = presence(mirrored.iter().map(|pod| &**pod));
+    let cached = managed_by(&cache, owner);
+    let shown = presence(cached.iter().map(|pod| &**pod));
     if shown != presence(there.iter().filter(is_managed)) {
         let why = trouble.unwrap_or_else(|| "its watch is late".to_owned());
         let fault = format!("what is known of the pods in namespace {namespace} is old: {why}");
@@ -78,7 +78,7 @@ where
         );
     }
     context.unseen_writes.remove(owner);
-    Ok(mirrored)
+    Ok(cached)
 }
 
 /// Which pods there are, and which of them are being deleted.
@@ -90,7 +90,7 @@ fn presence<'a>(pods: impl Iterator<Item = &'a Pod>) -> BTreeMap<Option<&'a str>
 /// What has become of an object that was to be created.
 #[derive(Debug)]
 pub(crate) enum Made<K> {
-    /// It was, and the mirror shows it.
+    /// It was, and the cache shows it.
     Created(K),
     /// One of that name is there already, whoever made it.
     Exists,
@@ -98,7 +98,7 @@ pub(crate) enum Made<K> {
     NamespaceGoes,
 }
 
-/// Creates an object and waits until the mirror shows it. A mirror that does not show it in time is a transient fault.
+/// Creates an object and waits until the cache shows it. A cache that does not show it in time is a transient fault.
 pub(crate) async fn create_seen<K>(client: &Client, cache: &Cache<K>, object: &K) -> Result<Made<K>, Fault>
 where
     K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
@@ -135,7 +135,7 @@ where
     Ok(Made::Created(created))
 }
 
-/// Deletes a pod and waits until the mirror shows that it is being deleted. Another pod of that name is left alone.
+/// Deletes a pod and waits until the cache shows that it is being deleted. Another pod of that name is left alone.
 pub(crate) async fn delete_seen(client: &Client, cache: &Cache<Pod>, pod: &Pod) -> Result<(), Fault> {
     let key = ObjectKey::of(pod);
     let api: Api<Pod> = Api::namespaced(client.clone(), key.namespace.as_deref().unwrap_or_default());
@@ -162,7 +162,7 @@ pub(crate) async fn delete_seen(client: &Client, cache: &Cache<Pod>, pod: &Pod) 
     seen.await.map_err(|_| unseen("deleted", "Pod", &key))
 }
 
-/// Waits until the mirror shows that an object has a controller, or that it has gone.
+/// Waits until the cache shows that an object has a controller, or that it has gone.
 pub(crate) async fn seen_with_controller<K>(cache: &Cache<K>, object: &K) -> Result<(), Fault>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,

@@ -195,7 +195,7 @@ async fn reclaim(volume: Arc<PersistentVolume>, context: Context) -> Result<Next
     {
         return Ok(Next::Change);
     }
-    // The mirror may be behind, and a deleted volume cannot be restored.
+    // The cache may be behind, and a deleted volume cannot be restored.
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(context.client.clone(), &namespace);
     if get(&claims, &name).await?.is_some_and(|claim| is_it(&claim)) {
         return Ok(Next::Change);

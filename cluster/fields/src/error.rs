@@ -212,7 +212,7 @@ impl std::error::Error for FieldError {}
 
 /// What validation of a value found.
 #[derive(Debug, Default)]
-pub struct Verdict {
+pub struct ValidationResult {
     /// What is wrong; at most [`ERRORS_MAX`].
     pub errors: Vec<FieldError>,
     /// What was wrong before and has not changed: rules that fail as they did.

@@ -20,6 +20,6 @@ mod path;
 mod pattern;
 pub mod quantity;
 
-pub use error::{ERRORS_MAX, FieldError, FieldErrorKind, Verdict, aggregate};
+pub use error::{ERRORS_MAX, FieldError, FieldErrorKind, ValidationResult, aggregate};
 pub use path::{FieldPath, ROOT_SHOWN};
 pub use pattern::{Pattern, PatternError, Patterns, pattern_syntax_error};

@@ -364,12 +364,12 @@ impl Session {
                     }
                 }
                 _ = check.tick() => match self.check() {
-                    Verdict::Fine => {}
-                    Verdict::Idle => {
+                    ConnectionState::Fine => {}
+                    ConnectionState::Idle => {
                         closing = true;
                         close(connection.as_mut());
                     }
-                    Verdict::End => return self.traffic.give_up(),
+                    ConnectionState::End => return self.traffic.give_up(),
                 },
                 done = connection.as_mut() => {
                     if let Err(error) = done {
@@ -382,16 +382,16 @@ impl Session {
     }
 
     /// Whether the connection may stay open. An idle one of HTTP/1 ends by the time-out of its next headers.
-    fn check(&self) -> Verdict {
+    fn check(&self) -> ConnectionState {
         if self.traffic.is_stalled(&self.timeouts) {
             tracing::debug!("a client did not read its answer");
-            return Verdict::End;
+            return ConnectionState::End;
         }
         let idle = self.traffic.idle();
         match self.is_http2 {
-            true if idle > 2 * self.timeouts.idle => Verdict::End,
-            true if idle > self.timeouts.idle => Verdict::Idle,
-            _ => Verdict::Fine,
+            true if idle > 2 * self.timeouts.idle => ConnectionState::End,
+            true if idle > self.timeouts.idle => ConnectionState::Idle,
+            _ => ConnectionState::Fine,
         }
     }
 
@@ -406,8 +406,8 @@ impl Session {
     }
 }
 
-/// What is to become of a connection.
-enum Verdict {
+/// What a connection is doing, as far as it decides on its end.
+enum ConnectionState {
     Fine,
     /// It takes nothing new.
     Idle,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+pub(crate) use base_controller::EventType;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Api;
@@ -14,13 +15,6 @@ use crate::node::Host;
 const REMEMBERED_MAX: usize = 16;
 /// The name of the reporter, which programs look for.
 const COMPONENT: &str = "kubelet";
-
-/// The type of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EventType {
-    Normal,
-    Warning,
-}
 
 /// Writes the events of one pod; a repeated one is counted up instead of written again.
 pub(crate) struct Recorder {
@@ -102,14 +96,7 @@ impl Recorder {
                 field_path,
                 ..self.about.clone()
             },
-            type_: Some(
-                if event_type == EventType::Normal {
-                    "Normal"
-                } else {
-                    "Warning"
-                }
-                .to_owned(),
-            ),
+            type_: Some(event_type.as_str().to_owned()),
             reason: Some(reason.to_owned()),
             message: Some(message.to_owned()),
             count: Some(1),

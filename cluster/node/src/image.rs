@@ -126,9 +126,9 @@ pub struct ImageCatalogue {
 /// What a catalogue has for a reference.
 #[derive(Clone)]
 pub enum Found {
-    /// A real body.
+    /// An implementation.
     Known(Arc<dyn Image>),
-    /// None, and the node pretends: an idle task that is always ready, marked as simulated on the pod.
+    /// None, and the node simulates it: an idle task that is always ready, marked as simulated on the pod.
     Simulated,
     /// None: the container cannot start here.
     Missing,

@@ -158,7 +158,7 @@ pub(crate) struct Reading {
     pub(crate) timestamps: bool,
     /// Nothing older.
     pub(crate) since: Option<Timestamp>,
-    /// Of what there is at the beginning only so many lines.
+    /// Begin with so many of the last lines.
     pub(crate) tail: Option<u64>,
     /// So many bytes and no more.
     pub(crate) limit: Option<u64>,

@@ -30,9 +30,9 @@ pub(crate) struct ShownPod {
 #[derive(Clone)]
 pub(crate) struct ShownContainer {
     pub(crate) status: ContainerStatus,
-    /// Of the run that goes on, or of the last one.
+    /// The log of the run that goes on, or of the last one.
     pub(crate) log: Option<Arc<Log>>,
-    /// Of the run before that.
+    /// The log of the run before that.
     pub(crate) previous: Option<Arc<Log>>,
     pub(crate) runs: Runs,
 }
@@ -103,7 +103,7 @@ impl Shown {
         if previous {
             let gone = || NoLog::NotNow(format!("previous terminated {which} not found"));
             let waits = shown.status.state.as_ref().is_some_and(|state| state.waiting.is_some());
-            // Of one that waits for its next run, the last run is the one before.
+            // While a container waits for its next run, its previous run is the last one.
             let log = if waits { &shown.log } else { &shown.previous };
             return log.clone().ok_or_else(gone);
         }

@@ -35,7 +35,7 @@ pub(crate) fn rewritten(
     let text = std::str::from_utf8(&file)
         .ok()
         .filter(|text| text.contains("clusters") && text.contains("server"));
-    let Some(mut value) = text.and_then(|text| base_yaml::read::<Value>(text).ok()) else {
+    let Some(mut value) = text.and_then(|text| base_yaml::read_strict::<Value>(text).ok()) else {
         return file;
     };
     if value["kind"] != "Config" || !value["clusters"].is_array() {
@@ -82,7 +82,7 @@ mod tests {
         let path = |path: &str| path.strip_prefix("/var/run/").map(|rest| format!("/r/{rest}"));
         let server = |url: &str| url.contains("127.0.0.1").then(|| url.replace("127.0.0.1", "192.0.2.1"));
         let replaced = rewritten(Bytes::from(text), path, server);
-        let value: Value = base_yaml::read(std::str::from_utf8(&replaced).unwrap()).unwrap();
+        let value: Value = base_yaml::read_strict(std::str::from_utf8(&replaced).unwrap()).unwrap();
         assert_eq!(value["clusters"][0]["cluster"]["server"], "https://192.0.2.1:1/x");
         assert_eq!(
             value["users"][0]["user"],

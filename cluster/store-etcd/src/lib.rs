@@ -1,4 +1,4 @@
-//! The store's body on etcd: objects as JSON under the keys that kube-apiserver gives them, revisions that are etcd's,
+//! The store's backend on etcd: objects as JSON under the keys that kube-apiserver gives them, revisions that are etcd's,
 //! watches answered from memory.
 //!
 //! Every write is one transaction of etcd. A resource that is listed or watched is mirrored in memory, from the history

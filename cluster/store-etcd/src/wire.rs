@@ -48,7 +48,7 @@ pub(crate) struct RangeResponse {
     pub(crate) kvs: Vec<KeyValue>,
     #[prost(bool, tag = "3")]
     pub(crate) more: bool,
-    /// Of the whole range, whatever the limit.
+    /// The number of keys in the whole range, whatever the limit.
     #[prost(int64, tag = "4")]
     pub(crate) count: i64,
 }

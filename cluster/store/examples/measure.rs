@@ -16,7 +16,7 @@ use serde_json::json;
 const SPELL: Duration = Duration::from_secs(5);
 const LISTED: usize = 5_000;
 const OBJECTS: usize = 50_000;
-/// Of one object, in bytes, more or less.
+/// The size of one object, in bytes, more or less.
 const SIZE: usize = 2_000;
 
 /// An object that looks like one: labels, an owner, managed fields, and text that is not all the same.

@@ -1,11 +1,11 @@
-//! Versioned Kubernetes objects with watch: one trait, several bodies.
+//! Versioned Kubernetes objects with watch: one trait, several backends.
 //!
 //! A store maps keys to objects, gives every write the next number of one global revision and replays changes in
 //! that order. It never looks into an object beyond `metadata`, knows no kinds and no users, and uses time only to limit
 //! its history.
 //!
 //! [`MemoryStore`] starts no threads and no tasks: all of its work happens in the caller's poll. [`FileStore`]
-//! stores the same in a folder and has one thread that writes. The body on etcd is a crate of its own
+//! stores the same in a folder and has one thread that writes. The backend on etcd is a crate of its own
 //! (`cluster/store-etcd`), because it needs a network; it reads from a [`Mirror`]. All pass one suite
 //! (`tests/it/suite.rs`).
 

@@ -1,5 +1,5 @@
-//! A store in memory that repeats what a store elsewhere does: for bodies that store objects across a network and answer
-//! watches from memory. It decides nothing and writes nothing by itself.
+//! A store in memory that repeats what a store elsewhere does: for backends that store objects across a network and
+//! answer watches from memory. It decides nothing and writes nothing by itself.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::{Changes, Entry, Key, Listing, Object, Page, Range, Revision, Store, 
 /// What another store has at a revision, and a bounded history of how it came there. Clones share one content.
 #[derive(Clone)]
 pub struct Mirror {
-    model: MemoryStore,
+    memory: MemoryStore,
 }
 
 /// One write of the other store.
@@ -27,18 +27,18 @@ pub struct Repeated {
 impl Mirror {
     /// What the other store had at a revision. The history begins there.
     pub fn new(revision: Revision, entries: Vec<Entry>) -> Self {
-        let model = MemoryStore::starting_at(revision);
-        model.reset(revision, entries);
-        Mirror { model }
+        let memory = MemoryStore::starting_at(revision);
+        memory.reset(revision, entries);
+        Mirror { memory }
     }
 
     /// Repeats writes, in the order of their revisions, all at once for every reader. What shares a revision must come in
     /// one call. Writes at or before the mirror's revision are known already and change nothing.
     pub fn repeat(&self, writes: Vec<Repeated>) {
-        let known = self.model.newest();
+        let known = self.memory.newest();
         let writes = writes.into_iter().filter(|write| write.revision > known);
         let decided = writes.map(|Repeated { key, revision, object }| {
-            // Of a deletion, the last state is the one that stands here.
+            // A deletion carries the object that is stored here.
             let (kind, object) = match object {
                 Some(object) => (DecidedKind::Put, object),
                 None => (DecidedKind::Delete, Arc::new(Object::empty())),
@@ -49,28 +49,28 @@ impl Mirror {
                 previous: None,
             }
         });
-        self.model.apply(decided.collect(), &mut Forgotten::default());
+        self.memory.apply(decided.collect(), &mut Forgotten::default());
     }
 
     /// Notes that the other store has come to a revision, and that all its writes up to there have been repeated.
     pub fn advance(&self, to: Revision) {
-        self.model.advance(to);
+        self.memory.advance(to);
     }
 
     /// Replaces the content by what the other store has at a revision, because the changes in between are not available. Open
     /// watches end with [`StoreError::Expired`].
     pub fn reset(&self, revision: Revision, entries: Vec<Entry>) {
-        self.model.reset(revision, entries);
+        self.memory.reset(revision, entries);
     }
 
     /// How far it has come.
     pub fn revision(&self) -> Revision {
-        self.model.newest()
+        self.memory.newest()
     }
 
     /// What stands at a key.
     pub fn get(&self, key: &Key) -> Option<Entry> {
-        self.model.current(key)
+        self.memory.current(key)
     }
 
     /// As [`Store::list`], as far as the mirror has come.
@@ -78,7 +78,7 @@ impl Mirror {
     /// # Errors
     /// As [`Store::list`].
     pub async fn list(&self, range: &Range, page: Page) -> Result<Listing, StoreError> {
-        self.model.list(range, page).await
+        self.memory.list(range, page).await
     }
 
     /// As [`Store::watch`], as far as the mirror has come.
@@ -86,7 +86,7 @@ impl Mirror {
     /// # Errors
     /// As [`Store::watch`].
     pub async fn watch(&self, range: &Range, from: Revision) -> Result<Changes, StoreError> {
-        self.model.watch(range, from).await
+        self.memory.watch(range, from).await
     }
 }
 

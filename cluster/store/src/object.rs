@@ -171,7 +171,8 @@ impl Object {
         }
     }
 
-    /// Reads back what [`Object::bytes`] returned, for bodies that store bytes elsewhere. Errors as [`Object::from_value`].
+    /// Reads back what [`Object::bytes`] returned, for backends that store bytes elsewhere. Errors as
+    /// [`Object::from_value`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, StoreError> {
         let value = serde_json::from_slice(bytes).map_err(|error| StoreError::Malformed(error.to_string()))?;
         Object::from_value(value)

@@ -1,4 +1,4 @@
-//! A write and its validation, which all bodies share. Plain values: no locks, no files, no waiting.
+//! A write and its validation, which all backends share. Plain values: no locks, no files, no waiting.
 
 use std::sync::Arc;
 

@@ -51,7 +51,7 @@ pub enum Kind {
 /// A part of a message, or all of it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Of the message.
+    /// The kind of the message.
     pub kind: Kind,
     /// Whether the message begins with it.
     pub is_first: bool,
@@ -62,7 +62,7 @@ pub struct Piece {
 /// Reads messages of a client.
 pub struct Messages<R> {
     from: R,
-    /// Of the message of data that has not ended.
+    /// The kind of the message of data that has not ended.
     kind: Option<Kind>,
     frame: Option<Frame>,
 }

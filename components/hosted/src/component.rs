@@ -144,9 +144,9 @@ pub enum NodeAccess {
 /// Sizes of etcd's volumes, as Kubernetes quantities. A volume that is there keeps the size it was made with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EtcdStorage {
-    /// Of the store of everything but Events.
+    /// The store of everything but Events.
     pub main: String,
-    /// Of the store of Events.
+    /// The store of Events.
     pub events: String,
 }
 
@@ -166,7 +166,7 @@ pub struct Issued {
 }
 
 impl Issued {
-    /// Of the shoot's managed secrets, each as it is to be mounted now.
+    /// Takes the shoot's managed secrets, each as it is to be mounted now.
     #[must_use]
     pub fn new(image: String, replicas: i32, managed: &BTreeMap<String, Managed>, kubeconfig: Option<Mounted>) -> Self {
         let mounted = |of: fn(&Managed) -> Mounted| managed.iter().map(|(name, one)| (name.clone(), of(one))).collect();

@@ -38,9 +38,9 @@ const KEY: &str = "/var/etcd/ssl/server/tls.key";
 /// A store. Both have one authority, and one client certificate opens both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Etcd {
-    /// Of everything but Events.
+    /// The etcd of everything but Events.
     Main,
-    /// Of Events.
+    /// The etcd of Events.
     Events,
 }
 

@@ -216,7 +216,7 @@ const CA_FOLDER: &str = "/srv/kubernetes/ca-vpn";
 const CLIENT_FOLDER: &str = "/srv/kubernetes/http-proxy";
 
 impl<'a> Egress<'a> {
-    /// Of a shoot that has the tunnel; none of another.
+    /// What a shoot with the tunnel has; none for another.
     pub(crate) fn of(cluster: &HostedCluster, issued: &'a Issued) -> Result<Option<Self>, MissingSecret> {
         if !VpnSeedServer.exists(cluster) {
             return Ok(None);

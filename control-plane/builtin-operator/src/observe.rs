@@ -1,4 +1,4 @@
-//! What is there. Reads only the mirrors; never calls an API server.
+//! What is there. Reads only the caches; never calls an API server.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(crate) struct Seen {
     pub(crate) controller_deployment: Option<Arc<ControllerDeployment>>,
     pub(crate) deployment: Option<Arc<Deployment>>,
     pub(crate) namespace: Option<Arc<Namespace>>,
-    /// Of the Deployment.
+    /// The pods of the Deployment.
     pub(crate) pods: Vec<Arc<Pod>>,
 }
 

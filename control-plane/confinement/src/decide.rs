@@ -53,7 +53,7 @@ pub fn decide(graph: &Graph, identity: &Identity, request: &Request<'_>) -> Deci
         request,
         kind,
         rule: rule(kind, identity.party),
-        // Of a Namespace it is the name once more.
+        // A request for a Namespace has its name as its namespace, too.
         namespace: if kind.is_namespaced() { request.namespace } else { "" },
     };
     match authorization.decide() {

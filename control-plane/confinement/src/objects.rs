@@ -385,7 +385,7 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Of metadata what is needed; managed fields alone are often half of an object.
+/// Reads only the metadata that is needed; managed fields alone are often half of an object.
 fn little<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "camelCase", default)]

@@ -229,7 +229,7 @@ impl AdmissionRequest {
             ("", None) if kind == Some(Kind::Event) => "new",
             (name, _) => name,
         };
-        // Of a Namespace it is the name once more.
+        // A request for a Namespace has its name as its namespace, too.
         let inside = kind.is_none_or(Kind::is_namespaced);
         Write {
             group: &self.resource.group,

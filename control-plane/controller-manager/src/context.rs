@@ -1,4 +1,4 @@
-//! What every controller here needs: the client, the clock, and one mirror per kind that all share.
+//! What every controller here needs: the client, the clock, and one cache per kind that all share.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -22,7 +22,7 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-/// Mirrors of the kinds that controllers here read.
+/// Caches of the kinds that controllers here read.
 #[derive(Clone)]
 pub(crate) struct Caches {
     pub(crate) seeds: Cache<Seed>,
@@ -84,40 +84,40 @@ pub(crate) const MANAGER: &str = "gardener-controller-manager";
 
 impl Context {
     pub(crate) fn start(client: Client, clock: Clock, stop: &CancellationToken) -> Self {
-        fn mirror<K>(api: Api<K>, stop: &CancellationToken) -> Cache<K>
+        fn start_cache<K>(api: Api<K>, stop: &CancellationToken) -> Cache<K>
         where
             K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
         {
             Cache::start(api, watcher::Config::default(), stop.clone())
         }
         let of_seeds = watcher::Config::default().labels(&format!("{}={}", labels::ROLE, labels::role::SEED));
-        let shoots: Cache<Shoot> = mirror(Api::all(client.clone()), stop);
-        let entries: Cache<BackupEntry> = mirror(Api::all(client.clone()), stop);
+        let shoots: Cache<Shoot> = start_cache(Api::all(client.clone()), stop);
+        let entries: Cache<BackupEntry> = start_cache(Api::all(client.clone()), stop);
         let caches = Caches {
-            seeds: mirror(Api::all(client.clone()), stop),
+            seeds: start_cache(Api::all(client.clone()), stop),
             shoots_by_seed: shoots.index(seeds_of),
             shoots_by_secret_binding: shoots.index(|shoot| named(shoot, shoot.spec.secret_binding_name.as_ref())),
             shoots_by_credentials_binding: shoots
                 .index(|shoot| named(shoot, shoot.spec.credentials_binding_name.as_ref())),
             shoots,
-            projects: mirror(Api::all(client.clone()), stop),
-            registrations: mirror(Api::all(client.clone()), stop),
-            deployments: mirror(Api::all(client.clone()), stop),
-            installations: mirror(Api::all(client.clone()), stop),
-            buckets: mirror(Api::all(client.clone()), stop),
+            projects: start_cache(Api::all(client.clone()), stop),
+            registrations: start_cache(Api::all(client.clone()), stop),
+            deployments: start_cache(Api::all(client.clone()), stop),
+            installations: start_cache(Api::all(client.clone()), stop),
+            buckets: start_cache(Api::all(client.clone()), stop),
             entries_by_place: entries.index(|entry| {
                 let seed = entry.spec.seed_name.as_deref()?;
                 Some(seed_and_bucket(seed, &entry.spec.bucket_name))
             }),
             entries,
-            secret_bindings: mirror(Api::all(client.clone()), stop),
-            credentials_bindings: mirror(Api::all(client.clone()), stop),
-            secrets: mirror(Api::all(client.clone()), stop),
-            namespaces: mirror(Api::all(client.clone()), stop),
-            leases: mirror(Api::namespaced(client.clone(), SEED_LEASE_NAMESPACE), stop),
+            secret_bindings: start_cache(Api::all(client.clone()), stop),
+            credentials_bindings: start_cache(Api::all(client.clone()), stop),
+            secrets: start_cache(Api::all(client.clone()), stop),
+            namespaces: start_cache(Api::all(client.clone()), stop),
+            leases: start_cache(Api::namespaced(client.clone(), SEED_LEASE_NAMESPACE), stop),
             seed_roles: Cache::start(Api::all(client.clone()), of_seeds.clone(), stop.clone()),
             seed_role_bindings: Cache::start(Api::all(client.clone()), of_seeds, stop.clone()),
-            signing_requests: mirror(Api::all(client.clone()), stop),
+            signing_requests: start_cache(Api::all(client.clone()), stop),
         };
         let recorder = Recorder::new(client.clone(), MANAGER, clock.clone());
         Self {

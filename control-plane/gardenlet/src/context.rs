@@ -57,13 +57,13 @@ pub(crate) struct Context {
     pub entropy: Entropy,
     /// Settings.
     pub config: Config,
-    /// Mirrors of the garden.
+    /// Caches of the garden.
     pub garden_caches: GardenCaches,
-    /// Mirrors of the seed.
+    /// Caches of the seed.
     pub seed_caches: SeedCaches,
     /// The policy by which only primary extensions write the main status of extension objects.
     pub extension_status: ExtensionStatus,
-    /// Mirrors of what care sees inside of shoots.
+    /// Caches of what care sees inside of shoots.
     pub inside: Inside,
     /// Charts of extensions.
     pub charts: Charts,
@@ -77,7 +77,7 @@ pub(crate) struct Context {
     pub events: Recorder,
 }
 
-/// Mirrors of garden objects.
+/// Caches of garden objects.
 pub(crate) struct GardenCaches {
     /// Those that are on our seed, or are to be.
     pub shoots: Cache<core::Shoot>,
@@ -106,9 +106,9 @@ pub(crate) struct ReferencedChanges {
     pub config_maps: UnboundedReceiver<String>,
 }
 
-/// Mirrors of seed objects.
+/// Caches of seed objects.
 pub(crate) struct SeedCaches {
-    /// Of every kind of extension objects.
+    /// The caches of all kinds of extension objects.
     pub extension_objects: ExtensionCaches,
     pub managed_resources: Cache<ManagedResource>,
     pub deployments: Cache<Deployment>,
@@ -125,7 +125,7 @@ pub(crate) struct SeedCaches {
 }
 
 impl GardenCaches {
-    /// Starts mirroring what is of a seed: more of it the garden does not let its gardenlet see.
+    /// Starts caching what is of a seed: more of it the garden does not let its gardenlet see.
     pub(crate) fn start(garden: &Client, seed: &str, stop: &CancellationToken) -> (Self, ReferencedChanges) {
         let fields = |field: &str| watcher::Config::default().fields(&format!("{field}={seed}"));
         // The garden's API server writes it for the seed of the spec and for that of the status.
@@ -137,11 +137,11 @@ impl GardenCaches {
             shoots_by_id: shoots.index(technical_id),
             shoots,
             seeds: some(garden, fields("metadata.name"), stop),
-            registrations: mirror(garden, stop),
+            registrations: start_cache(garden, stop),
             installations: some(garden, fields("spec.seedRef.name"), stop),
             backup_buckets: some(garden, fields("spec.seedName"), stop),
             backup_entries: some(garden, labelled(), stop),
-            deployments: mirror(garden, stop),
+            deployments: start_cache(garden, stop),
             secrets,
             config_maps,
         };
@@ -160,7 +160,7 @@ pub(crate) fn technical_id(shoot: &core::Shoot) -> Option<String> {
 }
 
 impl SeedCaches {
-    /// Starts mirroring. The kinds must exist: their watch would fail until they do.
+    /// Starts caching. The kinds must exist: their watch would fail until they do.
     pub(crate) fn start(seed: &Client, stop: &CancellationToken) -> Self {
         let control_planes =
             watcher::Config::default().labels(&format!("{}={}", labels::ROLE, labels::role::CONTROLPLANE));
@@ -175,7 +175,7 @@ impl SeedCaches {
         ));
         Self {
             extension_objects: ExtensionCaches::start(seed, stop),
-            managed_resources: mirror(seed, stop),
+            managed_resources: start_cache(seed, stop),
             deployments: Cache::start(Api::all(seed.clone()), control_planes.clone(), stop.clone()),
             stateful_sets: Cache::start(Api::all(seed.clone()), control_planes, stop.clone()),
             extension_namespaces: Cache::start(Api::all(seed.clone()), extensions, stop.clone()),
@@ -192,7 +192,7 @@ impl SeedCaches {
     }
 }
 
-fn mirror<K>(client: &Client, stop: &CancellationToken) -> Cache<K>
+fn start_cache<K>(client: &Client, stop: &CancellationToken) -> Cache<K>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {

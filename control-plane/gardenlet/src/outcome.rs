@@ -40,10 +40,8 @@ where
             Err(fault) => faults.push(fault),
         }
     }
-    match Fault::joined(faults) {
-        Some(fault) => Err(fault),
-        None => Ok(given),
-    }
+    Fault::check_none(faults)?;
+    Ok(given)
 }
 
 /// Writes that a deletion waits, and for what. An unchanged report is not written again.

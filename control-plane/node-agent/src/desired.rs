@@ -139,7 +139,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 /// Reads `osc.yaml` and decodes what `host_name` should have of it: spec and the extensions' additions.
 pub fn parse_osc(text: &str, host_name: &str) -> Result<Desired, OscError> {
-    let osc: OperatingSystemConfig = base_yaml::read(text).map_err(OscError::Malformed)?;
+    let osc: OperatingSystemConfig = base_yaml::read_strict(text).map_err(OscError::Malformed)?;
     let status = osc.status.unwrap_or_default();
     let mut desired = Desired::default();
     for file in osc.spec.files.into_iter().chain(status.extension_files) {

@@ -17,6 +17,6 @@ pub use agent::{AgentOptions, KUBECONFIG_PATH, KUBELET_UNIT, run};
 pub use desired::{Content, Desired, DesiredFile, DesiredUnit, OscError, parse_osc};
 pub use join::{JoinError, NODE_GROUP, join};
 pub use machine::{Machine, MachineError, Seen, SeenFile, SeenUnit};
-pub use memory::{Disk, MemoryFiles, MemoryMachine, UnitBody, UnitContext};
+pub use memory::{Disk, MemoryFiles, MemoryMachine, UnitContext, UnitImplementation};
 pub use plan::{Action, Planned, plan};
 pub use user_data::{AgentConfig, CONFIG_PATH, TOKEN_PATH, UserData, UserDataError, parse_config, parse_user_data};

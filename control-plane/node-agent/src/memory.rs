@@ -1,5 +1,5 @@
-//! A machine in memory: files in a map, units as tasks of this process where the embedding has a body for them. Units
-//! without a body are noted as running and do nothing. Of its own it reaches no disk, and it starts no program.
+//! A machine in memory: files in a map, units as tasks of this process where the embedding has an implementation of
+//! them. Units without one are noted as running and do nothing. Of its own it reaches no disk, and it starts no program.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::desired::Content;
 use crate::machine::{Machine, MachineError, Seen, SeenFile, SeenUnit};
 use crate::plan::Action;
 
-/// What a unit's body is given.
+/// What a unit's implementation is given.
 #[derive(Clone, Debug)]
 pub struct UnitContext {
     /// The unit file.
@@ -29,7 +29,7 @@ pub struct UnitContext {
 }
 
 /// Runs a unit until it is stopped; an error is a failed unit.
-pub type UnitBody = Arc<dyn Fn(UnitContext) -> BoxFuture<'static, Result<(), Fault>> + Send + Sync>;
+pub type UnitImplementation = Arc<dyn Fn(UnitContext) -> BoxFuture<'static, Result<(), Fault>> + Send + Sync>;
 
 /// Where the files of a machine outlive its power. Files that are taken from images are not stored: the configuration
 /// brings them again.
@@ -90,7 +90,7 @@ pub struct MemoryMachine {
 }
 
 struct Inner {
-    bodies: BTreeMap<String, UnitBody>,
+    implementations: BTreeMap<String, UnitImplementation>,
     files: MemoryFiles,
     disk: Option<Arc<dyn Disk>>,
     units: Mutex<BTreeMap<String, Unit>>,
@@ -104,7 +104,7 @@ struct Unit {
     run: Option<Run>,
 }
 
-/// A running body. Dropping it is a power cut.
+/// A running implementation. Dropping it is a power cut.
 struct Run {
     stop: CancellationToken,
     task: AbortHandle,
@@ -118,13 +118,13 @@ impl Drop for Run {
 }
 
 impl MemoryMachine {
-    /// An empty machine with these unit bodies by unit name.
-    pub fn new(bodies: BTreeMap<String, UnitBody>) -> Self {
-        Self::made(bodies, MemoryFiles::default(), None)
+    /// An empty machine with these implementations of units, by unit name.
+    pub fn new(implementations: BTreeMap<String, UnitImplementation>) -> Self {
+        Self::made(implementations, MemoryFiles::default(), None)
     }
 
     /// A machine that is switched on: it has the files that are on its disk, and no unit runs.
-    pub fn on_disk(bodies: BTreeMap<String, UnitBody>, disk: Arc<dyn Disk>) -> Self {
+    pub fn on_disk(implementations: BTreeMap<String, UnitImplementation>, disk: Arc<dyn Disk>) -> Self {
         let found = disk.files().into_iter().map(|(path, bytes)| {
             // With which mode it was written is not known: the plan writes the file again.
             let (digest, content) = (String::new(), Content::Bytes(bytes));
@@ -133,14 +133,18 @@ impl MemoryMachine {
         let files = MemoryFiles {
             by_path: Arc::new(Mutex::new(found.collect())),
         };
-        Self::made(bodies, files, Some(disk))
+        Self::made(implementations, files, Some(disk))
     }
 
-    fn made(bodies: BTreeMap<String, UnitBody>, files: MemoryFiles, disk: Option<Arc<dyn Disk>>) -> Self {
+    fn made(
+        implementations: BTreeMap<String, UnitImplementation>,
+        files: MemoryFiles,
+        disk: Option<Arc<dyn Disk>>,
+    ) -> Self {
         let (fail, failures) = mpsc::unbounded_channel();
         let failures = tokio::sync::Mutex::new(failures);
         let inner = Inner {
-            bodies,
+            implementations,
             files,
             disk,
             units: Mutex::default(),
@@ -196,14 +200,14 @@ impl MemoryMachine {
         let mut units = self.lock();
         let Some(unit) = units.get_mut(name) else { return };
         unit.seen.running = true;
-        let Some(body) = self.inner.bodies.get(name) else {
+        let Some(implementation) = self.inner.implementations.get(name) else {
             return;
         };
         let stop = CancellationToken::new();
         let (end, ended) = tokio::sync::watch::channel(false);
-        // Of the machine a unit gets the files alone: it must not keep alive the machine that owns it.
+        // A unit gets only the files of the machine: it must not keep alive the machine that owns it.
         let files = self.inner.files.clone();
-        let running = body(UnitContext {
+        let running = implementation(UnitContext {
             content: unit.content.clone(),
             files,
             stop: stop.clone(),

@@ -161,7 +161,7 @@ struct ApiServer {
 /// Reads the agent's configuration: `apiServer: {server, caBundle, tlsServerName?}`, `secretName`, `nodeName?`.
 /// `caBundle` is base64 of PEM, or PEM itself.
 pub fn parse_config(text: &str) -> Result<AgentConfig, UserDataError> {
-    let file: ConfigFile = base_yaml::read(text).map_err(UserDataError::Config)?;
+    let file: ConfigFile = base_yaml::read_strict(text).map_err(UserDataError::Config)?;
     let authorities = match file.api_server.ca_bundle {
         None => String::new(),
         Some(pem) if pem.contains("-----BEGIN") => pem,

@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(not_rolled_out(&deployment(1, 2, rolled.clone()), 2), None);
         assert!(
             not_rolled_out(&deployment(1, 2, rolled), 3).is_some(),
-            "the mirror is behind"
+            "the cache is behind"
         );
         let old = json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 1, "availableReplicas": 1});
         let why = not_rolled_out(&deployment(1, 2, old), 2).unwrap();

@@ -28,7 +28,7 @@ use crate::naming::{
 use crate::reconcile::is_ignored;
 use crate::report::{Report, write};
 
-/// Mirrors of what was applied in the target, and of the pods that came of it.
+/// Caches of what was applied in the target, and of the pods that came of it.
 pub(crate) struct Targets {
     deployments: Cache<Deployment>,
     stateful_sets: Cache<StatefulSet>,
@@ -44,15 +44,15 @@ pub(crate) struct Targets {
 impl Targets {
     pub(crate) fn start(client: &Client, stop: &CancellationToken) -> Self {
         Self {
-            deployments: mirror(client, stop),
-            stateful_sets: mirror(client, stop),
-            daemon_sets: mirror(client, stop),
-            replica_sets: mirror(client, stop),
-            controllers: mirror(client, stop),
-            jobs: mirror(client, stop),
-            pods: mirror(client, stop),
-            services: mirror(client, stop),
-            definitions: mirror(client, stop),
+            deployments: start_cache(client, stop),
+            stateful_sets: start_cache(client, stop),
+            daemon_sets: start_cache(client, stop),
+            replica_sets: start_cache(client, stop),
+            controllers: start_cache(client, stop),
+            jobs: start_cache(client, stop),
+            pods: start_cache(client, stop),
+            services: start_cache(client, stop),
+            definitions: start_cache(client, stop),
         }
     }
 
@@ -139,8 +139,8 @@ impl Targets {
     }
 }
 
-/// Whether objects of this kind are mirrored here.
-pub(crate) fn is_mirrored(group: &str, kind: &str) -> bool {
+/// Whether objects of this kind are cached here.
+pub(crate) fn is_cached(group: &str, kind: &str) -> bool {
     matches!(
         (group, kind),
         ("apps", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet")
@@ -175,7 +175,7 @@ impl Concerns for Drift {
     }
 }
 
-fn mirror<K>(client: &Client, stop: &CancellationToken) -> Cache<K>
+fn start_cache<K>(client: &Client, stop: &CancellationToken) -> Cache<K>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
@@ -234,7 +234,7 @@ where
         name: reference.name.clone().unwrap_or_default(),
     };
     let Some(object) = cache.get(&key) else {
-        // One that is ignored may have been there before, without the label by which it is mirrored.
+        // One that is ignored may have been there before, without the label by which it is cached.
         return Verdict {
             missing: !is_true(Some(&reference.annotations), wish::IGNORE),
             ..Verdict::default()

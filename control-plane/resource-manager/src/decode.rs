@@ -176,7 +176,7 @@ fn entry(
     let Ok(text) = std::str::from_utf8(&bytes) else {
         return Err(DecodeError::NotText { secret, key });
     };
-    let documents: Vec<Value> = base_yaml::read_all(text).map_err(|problem| DecodeError::Yaml {
+    let documents: Vec<Value> = base_yaml::read_all_strict(text).map_err(|problem| DecodeError::Yaml {
         secret: secret.clone(),
         key: key.clone(),
         problem,

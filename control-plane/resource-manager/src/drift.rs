@@ -1,6 +1,6 @@
 //! Notices that applied objects are changed or deleted by another writer, whatever their kind: one watch of the
 //! metadata of each kind that is applied, as long as there are objects of it. Of an object it keeps a few words, never
-//! a body, and it applies nothing itself. Kinds with a health are left to the mirrors of [`crate::care`].
+//! a body, and it applies nothing itself. Kinds with a health are left to the caches of [`crate::care`].
 //!
 //! It cannot fight with itself: what our own application has made of an object is known from the answer to it, for which
 //! events wait, and an application that changes nothing is no event. Who else wants something different is met at a pace.
@@ -101,7 +101,7 @@ impl Writing<'_> {
     /// It was answered: as the object is now it is wanted.
     pub(crate) fn wrote(mut self, live: &DynamicObject) {
         self.is_answered = true;
-        if crate::care::is_mirrored(&self.resource.group, &self.resource.kind) {
+        if crate::care::is_cached(&self.resource.group, &self.resource.kind) {
             return;
         }
         let inner = &self.drifts.0;

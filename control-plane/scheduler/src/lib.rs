@@ -77,7 +77,7 @@ fn room_made(pending: &Index<Shoot>) -> impl Fn(&Change<Shoot>) -> Vec<ObjectKey
     }
 }
 
-/// Mirrors of everything the decision depends on.
+/// Caches of everything the decision depends on.
 #[derive(Clone)]
 pub(crate) struct Caches {
     pub(crate) shoots: Cache<Shoot>,
@@ -103,7 +103,7 @@ pub(crate) struct Context {
 
 impl Context {
     fn start(client: Client, clock: Clock, strategy: Strategy, stop: &CancellationToken) -> Self {
-        fn mirror<K>(client: &Client, stop: &CancellationToken) -> Cache<K>
+        fn start_cache<K>(client: &Client, stop: &CancellationToken) -> Cache<K>
         where
             K: Resource<DynamicType = ()>
                 + Clone
@@ -115,15 +115,15 @@ impl Context {
         {
             Cache::start(Api::all(client.clone()), watcher::Config::default(), stop.clone())
         }
-        let shoots: Cache<Shoot> = mirror(&client, stop);
+        let shoots: Cache<Shoot> = start_cache(&client, stop);
         let caches = Caches {
             by_seed: shoots.index(|shoot| shoot.spec.seed_name.clone()),
             pending: shoots.index(|shoot| is_ours(shoot).then(|| PENDING.to_owned())),
             shoots,
-            seeds: mirror(&client, stop),
-            profiles: mirror(&client, stop),
-            namespaced_profiles: mirror(&client, stop),
-            exposure_classes: mirror(&client, stop),
+            seeds: start_cache(&client, stop),
+            profiles: start_cache(&client, stop),
+            namespaced_profiles: start_cache(&client, stop),
+            exposure_classes: start_cache(&client, stop),
         };
         let recorder = Recorder::new(client.clone(), "gardener-scheduler", clock.clone());
         Self {

@@ -1,4 +1,4 @@
-//! What a decision is made from, out of the mirrors. It never calls the API.
+//! What a decision is made from, out of the caches. It never calls the API.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub struct Seen {
     pub shoots_per_seed: BTreeMap<String, usize>,
 }
 
-/// Waits until all mirrors have been filled once, then reads them.
+/// Waits until all caches have been filled once, then reads them.
 pub(crate) async fn observe(shoot: &Shoot, caches: &Caches) -> Seen {
     caches.seeds.ready().await;
     caches.profiles.ready().await;

@@ -30,7 +30,7 @@ fn of_component(way: Way, id: ComponentId, verb: Verb) -> &'static str {
     of_titles(way, &component(id).titles(), verb)
 }
 
-/// Of the Service that the API server has early.
+/// The title of the Service that the API server has early.
 fn of_api_server_service(way: Way, verb: Verb) -> &'static str {
     let titles = component(ComponentId::ApiServer).titles();
     let early = titles

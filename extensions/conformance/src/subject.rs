@@ -117,7 +117,7 @@ impl Fragments {
     pub fn parse(text: &str) -> Result<Self, Fault> {
         const FIELDS: &str =
             "the file has the fields spec, changedSpec, badSpec, cluster (shoot, seed, cloudProfile) and objects";
-        let fragments: Self = base_yaml::read(text).map_err(|error| Fault::user(error).hint(FIELDS))?;
+        let fragments: Self = base_yaml::read_strict(text).map_err(|error| Fault::user(error).hint(FIELDS))?;
         for (at, object) in fragments.objects.iter().enumerate() {
             let kind = (object["apiVersion"].as_str(), object["kind"].as_str());
             if !matches!(kind, (Some("v1"), Some("Secret" | "ConfigMap"))) {
@@ -137,7 +137,7 @@ impl Fragments {
 /// Text that is no Secret.
 pub fn credentials(text: &str) -> Result<BTreeMap<String, ByteString>, Fault> {
     const FORM: &str = "the file is the manifest of a Secret with data or stringData";
-    let secret: Secret = base_yaml::read(text).map_err(|error| Fault::user(error).hint(FORM))?;
+    let secret: Secret = base_yaml::read_strict(text).map_err(|error| Fault::user(error).hint(FORM))?;
     let texts = secret.string_data.unwrap_or_default();
     let mut data = secret.data.unwrap_or_default();
     data.extend(

@@ -225,7 +225,7 @@ impl Machines {
         if !base_client::has_finalizer(&machine, FINALIZER) {
             return Ok(Next::Change);
         }
-        // The mirror may lack the finalizer's or the provider id's last change; deleting is done on what is.
+        // The cache may lack the finalizer's or the provider id's last change; deleting is done on what is.
         let Some(machine) = read_again(api, &machine).await? else {
             return Ok(Next::Change);
         };

@@ -77,7 +77,7 @@ pub(crate) struct Shared {
     pub(crate) began: Timestamp,
 }
 
-/// The controllers of machine deployments, sets and machines, and the mirrors they keep.
+/// The controllers of machine deployments, sets and machines, and the caches they keep.
 pub struct Machines {
     shared: Shared,
     deployments: Cache<MachineDeployment>,
@@ -92,7 +92,7 @@ pub struct Machines {
 }
 
 impl Machines {
-    /// Puts the controllers of machines of `driver` together and begins to fill the mirrors. Must be called within a tokio
+    /// Puts the controllers of machines of `driver` together and begins to fill the caches. Must be called within a tokio
     /// runtime.
     pub fn new(driver: Arc<dyn Driver>, surroundings: Surroundings) -> Self {
         let Surroundings {
@@ -103,15 +103,15 @@ impl Machines {
             metrics,
             stop,
         } = surroundings;
-        let machines = mirror(&client, &stop);
+        let machines = start_cache(&client, &stop);
         let (targets, node_changes) = Targets::new(client.clone(), connector, &machines, stop.clone());
         let (drains, pod_changes) = Drains::new(&machines, stop.clone());
         let recorder = Recorder::new(client.clone(), "machine-controller-manager", clock.clone());
         Self {
-            deployments: mirror(&client, &stop),
-            sets: mirror(&client, &stop),
+            deployments: start_cache(&client, &stop),
+            sets: start_cache(&client, &stop),
             machines,
-            classes: mirror(&client, &stop),
+            classes: start_cache(&client, &stop),
             shared: Shared {
                 client,
                 driver,
@@ -309,7 +309,7 @@ fn is_called(old: &Machine, new: &Machine) -> bool {
     call(old) != call(new)
 }
 
-fn mirror<K>(client: &kube::Client, stop: &CancellationToken) -> Cache<K>
+fn start_cache<K>(client: &kube::Client, stop: &CancellationToken) -> Cache<K>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
 {

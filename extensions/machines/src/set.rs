@@ -1,5 +1,5 @@
 //! The MachineSet controller: keeps a number of machines there, and passes on to them what of its template they may
-//! have without being recreated. It makes and deletes them by a fresh list, never by a mirror that
+//! have without being recreated. It makes and deletes them by a fresh list, never by a cache that
 //! may not know its own last machines yet.
 
 mod plan;
@@ -62,7 +62,7 @@ impl Sets {
         } else {
             add_finalizer(&api, (*set).clone(), FINALIZER).await?
         };
-        // A set that goes asks the API server: the mirror may not show the machine that was made last, which would stay.
+        // A set that goes asks the API server: the cache may not show the machine that was made last, which would stay.
         let (machines, deleted) = if !deleting && plan(replicas, &known) == Plan::default() {
             (known, Vec::new())
         } else {

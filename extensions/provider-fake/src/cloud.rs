@@ -8,7 +8,7 @@
 //! - **Lists lag behind** ([`Settings::list_lag`]), and so do looks at single things ([`Settings::get_lag`]).
 //! - **Calls fail** ([`Harms`]): refused before or after their effect, without an answer, throttled, unauthorized.
 //!
-//! [`Cloud`] is the body in memory, [`serve`] makes it an HTTP server and [`HttpCloud`] is the body for that. Both are a
+//! [`Cloud`] has it in memory, [`serve`] makes it an HTTP server and [`HttpCloud`] is the client of that server. Both are a
 //! [`CloudConnector`]. [`Calls`] stands around either, counts what is requested and can end the caller at any call.
 
 mod api;

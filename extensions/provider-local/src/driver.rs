@@ -237,7 +237,7 @@ impl Driver for PodDriver {
         if let Some(pod) = self.pods.get(&ObjectKey::namespaced(request.namespace(), &name)) {
             return Ok(state_of(&pod));
         }
-        // The mirror may not have seen a pod just made, and a machine believed gone is replaced.
+        // The cache may not have seen a pod just made, and a machine believed gone is replaced.
         let pod = get(&self.api(request.namespace()), &name).await?;
         Ok(pod.as_ref().map_or(DriverState::Gone, state_of))
     }

@@ -88,7 +88,7 @@ impl InfrastructureStatus {
         if status.kind != KIND {
             return Err(wrong(format!("it is a {} of {}", status.kind, status.api_version)));
         }
-        // Of another extension: a network in one piece, for pools without zones.
+        // Another extension's status has a network in one piece, for pools without zones.
         let network = &mut status.network;
         if status.api_version != API_VERSION && network.subnets.is_empty() {
             network.subnets.push(Subnet {

@@ -118,7 +118,7 @@ mod tests {
 
     const NAMESPACE: &str = "shoot--a--b";
 
-    /// Whether the mirror, as it is now, makes work on `object` pointless though nothing changes any more.
+    /// Whether the cache, as it is now, makes work on `object` pointless though nothing changes any more.
     async fn is_pointless(cache: &Cache<Infrastructure>, object: &Infrastructure) -> bool {
         let obsolete = CancellationToken::new();
         tokio::select! {

@@ -1,4 +1,4 @@
-//! The mirrors that the parts of an extension share: one for each kind and selection of objects.
+//! The caches that the parts of an extension share: one for each kind and selection of objects.
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ impl Caches {
         }
     }
 
-    /// The mirror of the objects that `config` selects; it begins to fill when it is first wanted.
+    /// The cache of the objects that `config` selects; it begins to fill when it is first wanted.
     pub(crate) fn of<O>(&mut self, config: watcher::Config) -> Cache<O>
     where
         O: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,

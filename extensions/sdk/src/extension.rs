@@ -1,5 +1,5 @@
-//! An extension put together: any number of actuators and observers with one client, one mirror of the Clusters
-//! and one mirror per kind, and a heartbeat. It never installs CRDs and never registers itself in the garden.
+//! An extension put together: any number of actuators and observers with one client, one cache of the Clusters
+//! and one cache per kind, and a heartbeat. It never installs CRDs and never registers itself in the garden.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub struct Extension {
 
 impl Extension {
     /// An extension called `name` that acts in the seed of `client` until `stop`. Must be called within a tokio
-    /// runtime: mirrors begin to fill at once.
+    /// runtime: caches begin to fill at once.
     pub fn builder(
         name: impl Into<String>,
         client: kube::Client,
@@ -90,12 +90,12 @@ impl Extension {
         self
     }
 
-    /// The shared mirror of all objects of a kind, for an actuator's own use too.
+    /// The shared cache of all objects of a kind, for an actuator's own use too.
     pub fn cache<K: ExtensionObject>(&mut self) -> Cache<K> {
         self.caches.of(watcher::Config::default())
     }
 
-    /// The shared mirror of the Clusters.
+    /// The shared cache of the Clusters.
     pub fn clusters(&self) -> Cache<Cluster> {
         self.shared.clusters.clone()
     }

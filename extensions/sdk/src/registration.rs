@@ -119,7 +119,7 @@ impl<K: ExtensionObject> Registration<K> {
     /// belong to a Failed shoot are left alone as ever.
     ///
     /// Which objects are due is in memory: so each start of the process shows every selected object to `map` as new, and
-    /// reconciles what `map` names for it. Registrations with the same kind and the same selectors share one mirror, of all
+    /// reconciles what `map` names for it. Registrations with the same kind and the same selectors share one cache, of all
     /// namespaces. While an object fails it is called for no sooner than a second after, since the change may be its own
     /// operation's.
     #[must_use]
@@ -191,7 +191,7 @@ impl<K: ExtensionObject> Registration<K> {
         object.type_().eq_ignore_ascii_case(&self.type_) && object.class() == self.class
     }
 
-    /// The mirror of the Secrets that are watched.
+    /// The cache of the Secrets that are watched.
     pub(crate) fn secrets(&self, caches: &mut Caches) -> Option<Cache<SecretChecksum>> {
         self.secrets.as_deref().map(|labels| caches.of(labelled(labels)))
     }

@@ -30,7 +30,7 @@
 //! }
 //! ```
 //!
-//! What runs where: mirrors fill in every replica, so that the next leader acts at once. Actuators, observers and tasks of the
+//! What runs where: caches fill in every replica, so that the next leader acts at once. Actuators, observers and tasks of the
 //! [`Extension`] run while the process holds its Lease, and so does the heartbeat: as in Gardener, whose heartbeat is a
 //! controller like others (gardener/gardener v1.150 `extensions/pkg/controller/heartbeat`), it shows that the extension works and
 //! not that a replica waits. What [`Setup::everywhere`] adds, webhooks above all, runs in every replica.
@@ -232,7 +232,7 @@ struct Begun {
     setup: Setup,
     elected: Elected,
     stop: BoxFuture<'static, ()>,
-    /// Mirrors and whatever else has been started end with this, however it ends.
+    /// Caches and whatever else has been started end with this, however it ends.
     ends: DropGuard,
 }
 

@@ -28,7 +28,7 @@ pub enum Operation {
 pub struct ObjectKind {
     /// Empty for Kubernetes' core group.
     pub group: String,
-    /// Of the group.
+    /// Version within the group.
     pub version: String,
     /// CamelCase.
     pub kind: String,
@@ -51,7 +51,7 @@ pub struct UserInfo {
 pub struct Request {
     /// What is done.
     pub operation: Operation,
-    /// Of the object.
+    /// Kind of the object.
     pub kind: ObjectKind,
     /// Name; empty where the server will make one.
     #[serde(default)]

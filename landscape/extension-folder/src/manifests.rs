@@ -103,7 +103,7 @@ impl Manifests {
             Fault::user(format!("{} is wrong: {why}", file.display()))
                 .hint("it holds one ControllerDeployment with a chart and one ControllerRegistration")
         };
-        let mut objects: Vec<Value> = base_yaml::read_all(&text).map_err(|error| wrong(error.to_string()))?;
+        let mut objects: Vec<Value> = base_yaml::read_all_strict(&text).map_err(|error| wrong(error.to_string()))?;
         objects.retain(|object| !object.is_null());
         let name = name_of(&objects, "ControllerRegistration").map_err(wrong)?;
         name_of(&objects, "ControllerDeployment").map_err(wrong)?;

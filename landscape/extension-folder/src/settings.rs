@@ -45,7 +45,7 @@ impl Settings {
                  required",
             )
         };
-        let settings: Self = base_yaml::read(&text).map_err(|error| wrong(error.to_string()))?;
+        let settings: Self = base_yaml::read_strict(&text).map_err(|error| wrong(error.to_string()))?;
         if settings.program.is_empty() || settings.build.first().is_some_and(String::is_empty) {
             return Err(wrong("program, or the first word of build, is empty".to_owned()));
         }

@@ -47,7 +47,7 @@ pub(crate) fn read(path: &Path, text: &str) -> Result<Vec<String>, Fault> {
         api_version,
         kind,
         plugins,
-    } = base_yaml::read(text).map_err(|error| unusable(error.to_string()))?;
+    } = base_yaml::read_strict(text).map_err(|error| unusable(error.to_string()))?;
     if kind != "AdmissionConfiguration" || !VERSIONS.contains(&api_version.as_str()) {
         return Err(unusable(format!("it is {kind:?} of {api_version:?}")));
     }

@@ -18,14 +18,14 @@ pub(crate) fn client(context: &ContainerContext, flags: &Flags) -> Result<Client
         .map_err(|fault| Exit::failed(fault.chain()))
 }
 
-/// Runs `body` until the container stops; with `elect` only while this pod holds one of `leases`. The pod is
+/// Runs `work` until the container stops; with `elect` only while this pod holds one of `leases`. The pod is
 /// ready while it waits for the lease too, as its forerunner may hold it until then.
 pub(crate) async fn run_as_leader<F, R>(
     context: &ContainerContext,
     elect: bool,
     leases: Api<Lease>,
     name: &str,
-    body: F,
+    work: F,
 ) -> Result<(), Exit>
 where
     F: FnOnce(CancellationToken) -> R,
@@ -33,7 +33,7 @@ where
 {
     context.ready.set(true);
     if !elect {
-        body(context.stop.clone()).await;
+        work(context.stop.clone()).await;
         return Ok(());
     }
     let identity = context.pod.metadata.name.clone().unwrap_or_default();
@@ -43,7 +43,7 @@ where
         &identity,
         context.clock.clone(),
         context.stop.clone(),
-        body,
+        work,
     )
     .await
     .map_err(|lost| Exit::failed_by(&lost))

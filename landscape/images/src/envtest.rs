@@ -243,7 +243,7 @@ async fn kube_apiserver(flags: &Flags, stop: impl Future<Output = ()>) -> Result
         .store(MemoryStore::new())
         .authorities(authorities(flags)?)
         .pods_as_accounts(accounts);
-    // Of a dual-stack pair the first range is the one Services get their addresses from.
+    // Services get their addresses from the first range of a dual-stack pair.
     if let Some(range) = flags.list("service-cluster-ip-range").first() {
         let parsed = range.parse();
         builder = builder

@@ -182,7 +182,7 @@ impl Settings {
         let verifiers = PublicKey::all_from_pem(&file("service-account-key-file")?)
             .map_err(|error| wrong("service-account-key-file", &error))?;
         let audiences = flags.get("api-audiences").unwrap_or_default();
-        // Of a dual-stack pair the first range is the one Services get their addresses from.
+        // Services get their addresses from the first range of a dual-stack pair.
         let range = flags
             .get("service-cluster-ip-range")
             .and_then(|ranges| ranges.split(',').next());

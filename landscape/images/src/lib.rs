@@ -1,7 +1,7 @@
 //! What the embedded node can run: one library function per image, and the catalogue of them all. An image is wiring:
 //! it reads its command line and files as the program whose name it carries, and hands the work to the crate whose work
-//! it is. Beside it: images that are programs of this machine (`programs`), and two of the bodies as processes that
-//! envtest starts (`envtest`).
+//! it is. Beside it: images that are programs of this machine (`programs`), and two of the implementations as
+//! processes that envtest starts (`envtest`).
 
 mod controllers;
 pub mod envtest;

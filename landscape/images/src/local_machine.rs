@@ -12,7 +12,7 @@ use base_clock::{Clock, Entropy};
 use bytes::Bytes;
 use cluster_node::{ContainerContext, Exit, Files, ImageCatalogue, NodeOptions, PodAddresses, image_tag};
 use control_plane_node_agent::{
-    AgentOptions, Disk, JoinError, KUBECONFIG_PATH, KUBELET_UNIT, MemoryMachine, UnitBody, UnitContext,
+    AgentOptions, Disk, JoinError, KUBECONFIG_PATH, KUBELET_UNIT, MemoryMachine, UnitContext, UnitImplementation,
 };
 use extensions_provider_local::{DISK_PATH, EXIT_TOKEN_REFUSED, MACHINE_ADDRESS_ENV, MACHINE_NAME_ENV, USER_DATA_PATH};
 use k8s_openapi::api::core::v1::Taint;
@@ -120,7 +120,7 @@ fn address(given: Option<&String>, pod: IpAddr) -> Result<IpAddr, Exit> {
 }
 
 /// The kubelet's unit: a node that pretends to run every image that is no program there.
-fn kubelet(host: &Arc<Host>, context: &ContainerContext, name: &str, address: IpAddr) -> UnitBody {
+fn kubelet(host: &Arc<Host>, context: &ContainerContext, name: &str, address: IpAddr) -> UnitImplementation {
     let (host, name) = (Arc::clone(host), name.to_owned());
     let (clock, entropy) = (context.clock.clone(), context.entropy.clone());
     let namespace = context.network.namespace().to_owned();
@@ -257,8 +257,8 @@ fn taints(unit: &UnitContext) -> Result<Vec<Taint>, Fault> {
 }
 
 fn registered_with(configuration: &str) -> Result<Vec<Taint>, Fault> {
-    let configuration: KubeletConfiguration =
-        base_yaml::read(configuration).map_err(|error| Fault::user(format!("file {KUBELET_CONFIG}: {error}")))?;
+    let configuration: KubeletConfiguration = base_yaml::read_strict(configuration)
+        .map_err(|error| Fault::user(format!("file {KUBELET_CONFIG}: {error}")))?;
     Ok(configuration.register_with_taints.unwrap_or_default())
 }
 

@@ -64,7 +64,7 @@ async fn serve(context: &ContainerContext) -> Result<(), Exit> {
 /// Reads the file, and logs which of its fields have no effect.
 fn read(context: &ContainerContext, path: &str) -> Result<ResourceManagerConfiguration, Exit> {
     let text = context.files.read_text(path).map_err(|error| Exit::failed_by(&error))?;
-    let document = base_yaml::read(&text)
+    let document = base_yaml::read_strict(&text)
         .map_err(|error| Exit::failed(format!("orangery: the configuration {path} is not YAML: {error}")))?;
     let Read {
         configuration,

@@ -22,7 +22,7 @@ pub(crate) struct Parts {
     states: Arc<Mutex<BTreeMap<String, State>>>,
 }
 
-/// Of a part that has not ended for good.
+/// The state of a part that has not ended for good.
 enum State {
     Running,
     /// It ended for this reason and is to be started again.

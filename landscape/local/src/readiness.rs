@@ -106,7 +106,7 @@ impl Readiness {
             None => WaitState::Done(()),
             Some(what) => WaitState::NotYet(what),
         };
-        // Either mirror may hear of the last thing that was missing.
+        // Either cache may hear of the last thing that was missing.
         let what = format!("Seed {name}");
         tokio::select! {
             biased;

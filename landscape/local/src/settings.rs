@@ -30,11 +30,11 @@ pub const SEEDS_MAX: u8 = 9;
 /// 10.0.0.0/8, where the local provider puts the nodes of Shoots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeedNetworks {
-    /// Of its nodes.
+    /// The range of its nodes.
     pub nodes: Ipv4Net,
-    /// Of its pods.
+    /// The range of its pods.
     pub pods: Ipv4Net,
-    /// Of its Services.
+    /// The range of its Services.
     pub services: Ipv4Net,
 }
 

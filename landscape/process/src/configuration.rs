@@ -16,7 +16,7 @@ pub(crate) fn read<T: Configuration>(path: &Path) -> Result<Read<T>, Fault> {
         Fault::user(format!("cannot read the configuration {shown}: {error}"))
             .hint(format!("name a file of kind {} with --config", T::KIND))
     })?;
-    let document = base_yaml::read(&text).map_err(|error| {
+    let document = base_yaml::read_strict(&text).map_err(|error| {
         Fault::user(format!("the configuration {shown} is not YAML: {error}")).hint("correct that place of the file")
     })?;
     api_config::read(document).map_err(|problems| {

@@ -8,7 +8,7 @@ use api_core::v1beta1::Seed;
 use api_meta::{Fault, names};
 use base_client::{Https, Target};
 use base_clock::{Clock, Entropy};
-use base_process::{Calls, Elected, STOP_PATIENCE};
+use base_process::{ApiRequests, Elected, STOP_PATIENCE};
 use base_version::Constraint;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -39,11 +39,11 @@ pub(crate) async fn run(
     };
     let seed = access(elected.name(), &wanted).await?.client;
     let garden = garden(&elected, &configuration, kubeconfigs, &seed).await?;
-    let calls = elected.calls();
+    let requests = elected.requests();
     let gardenlet = Arc::new(Gardenlet {
         garden,
-        seed: calls.around(seed.clone()),
-        calls,
+        seed: requests.around(seed.clone()),
+        requests,
         configuration,
         identity: elected.identity.clone(),
         clock: elected.clock.clone(),
@@ -131,7 +131,7 @@ enum Garden {
 struct Gardenlet {
     garden: Garden,
     seed: Client,
-    calls: Calls,
+    requests: ApiRequests,
     configuration: GardenletConfiguration,
     identity: String,
     clock: Clock,
@@ -166,7 +166,7 @@ impl Gardenlet {
 
     async fn work_with(&self, garden: &Access, stop: CancellationToken) -> Result<(), Fault> {
         let clients = Clients {
-            garden: self.calls.around(garden.client.clone()),
+            garden: self.requests.around(garden.client.clone()),
             seed: self.seed.clone(),
             shoots: Arc::new(Https::new("gardenlet")),
         };

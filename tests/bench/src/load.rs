@@ -45,7 +45,7 @@ impl Target {
 pub(crate) struct Taken {
     pub(crate) requests: usize,
     pub(crate) time: Duration,
-    /// Of the server's processes.
+    /// Processor time of the server's processes.
     pub(crate) processor_seconds: f64,
 }
 

@@ -12,7 +12,7 @@ use crate::load::Target;
 
 /// Connections that the changes are sent over.
 const WRITERS: usize = 16;
-/// Of all watchers so many look at the times; the others only count.
+/// So many of the watchers look at the times; the others only count.
 const TIMED_MAX: usize = 20;
 /// How long after the last change the last event may come.
 const LINGER: Duration = Duration::from_secs(20);
@@ -28,7 +28,7 @@ pub(crate) type Change = Arc<dyn Fn(usize, &str) -> Call + Send + Sync>;
 pub(crate) struct Load {
     /// One watch for each watcher, from a version on, so that none receives what was there before.
     pub(crate) watches: Vec<Call>,
-    /// Of all changes, how many each watcher receives.
+    /// How many of all changes each watcher receives.
     pub(crate) received: usize,
     pub(crate) per_second: usize,
     pub(crate) seconds: usize,
@@ -46,7 +46,7 @@ impl Load {
 #[derive(Debug)]
 pub(crate) struct Delivered {
     pub(crate) changes_per_second: f64,
-    /// Of all events that should have come.
+    /// Which part of the events that should have come has come.
     pub(crate) fraction: f64,
     pub(crate) median: Duration,
     pub(crate) p99: Duration,

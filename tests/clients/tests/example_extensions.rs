@@ -108,7 +108,7 @@ impl Scene {
     /// The example Shoot with the extension and its machine image.
     fn apply_shoot(&self, provider_config: &Value) {
         let shoot = fs::read_to_string(Path::new(EXAMPLES).join("40-shoot.yaml")).unwrap();
-        let mut shoot: Value = base_yaml::read(&shoot).unwrap();
+        let mut shoot: Value = base_yaml::read_strict(&shoot).unwrap();
         shoot["spec"]["extensions"] = json!([{"type": self.type_, "providerConfig": provider_config}]);
         shoot["spec"]["provider"]["workers"][0]["machine"]["image"]["name"] = self.type_.into();
         self.kubectl("garden", &["apply", "-f", "-"], &shoot.to_string());

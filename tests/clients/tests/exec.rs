@@ -26,7 +26,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(20);
 /// How often the time of a command is taken.
 const RUNS: usize = 11;
 const LARGE_BYTES: usize = 8 << 20;
-/// Of kubectl: without these it speaks SPDY, as before 1.31.
+/// Variables of kubectl: without these it speaks SPDY, as before 1.31.
 const WEBSOCKETS: [&str; 2] = ["KUBECTL_REMOTE_COMMAND_WEBSOCKETS", "KUBECTL_PORT_FORWARD_WEBSOCKETS"];
 
 /// A process that does not outlive the test.

@@ -30,7 +30,7 @@ fn client(kubeconfig: &str) -> Client {
 
 /// Gives gardenlet what its manifest gives it.
 async fn grant(admin: &Client) {
-    for object in base_yaml::read_all::<Value>(MANIFEST).unwrap() {
+    for object in base_yaml::read_all_strict::<Value>(MANIFEST).unwrap() {
         if object["metadata"]["name"] != GARDENLET {
             continue;
         }

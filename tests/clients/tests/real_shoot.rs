@@ -113,7 +113,7 @@ impl Scene {
 
     fn create_shoot(&self) {
         let shoot = fs::read_to_string(Path::new(EXAMPLES).join("40-shoot.yaml")).unwrap();
-        let mut shoot: Value = base_yaml::read(&shoot).unwrap();
+        let mut shoot: Value = base_yaml::read_strict(&shoot).unwrap();
         if let Ok(version) = env::var("ORANGERY_KUBERNETES_VERSION") {
             shoot["spec"]["kubernetes"]["version"] = version.into();
         }

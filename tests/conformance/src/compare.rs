@@ -79,7 +79,7 @@ pub(crate) fn body(answer: &Answer) -> Value {
         .get(CONTENT_TYPE)
         .is_some_and(|kind| kind == "application/yaml");
     if let Some(value) = std::str::from_utf8(&answer.body).ok().filter(|_| is_yaml)
-        && let Ok(value) = base_yaml::read(value)
+        && let Ok(value) = base_yaml::read_strict(value)
     {
         return value;
     }

@@ -73,7 +73,7 @@ impl Table {
 
     fn read(text: &str) -> Outcome<Self> {
         let entries: Vec<Known> =
-            base_yaml::read(text).map_err(|error| format!("known-differences.yaml cannot be read: {error}"))?;
+            base_yaml::read_strict(text).map_err(|error| format!("known-differences.yaml cannot be read: {error}"))?;
         Ok(Self {
             entries,
             ..Self::empty()

@@ -245,7 +245,7 @@ fn body(lines: &[&str], as_written: bool) -> Outcome<Body> {
     if text.is_empty() {
         return Ok(Body::Empty);
     }
-    base_yaml::read(&text)
+    base_yaml::read_strict(&text)
         .map(Body::Json)
         .map_err(|error| format!("the body is no YAML: {error}"))
 }

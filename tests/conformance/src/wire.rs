@@ -128,7 +128,7 @@ impl Endpoint {
     /// When it is no kubeconfig, or has other credentials than a certificate.
     pub fn new(name: &'static str, kubeconfig: SecretText) -> Outcome<Self> {
         let broken = |error: &dyn std::fmt::Display| format!("the kubeconfig of {name} cannot be used: {error}");
-        let parsed: Kubeconfig = base_yaml::read(kubeconfig.expose()).map_err(|error| broken(&error))?;
+        let parsed: Kubeconfig = base_yaml::read_strict(kubeconfig.expose()).map_err(|error| broken(&error))?;
         let (Some(NamedCluster { cluster }), Some(NamedUser { user })) =
             (parsed.clusters.first(), parsed.users.first())
         else {

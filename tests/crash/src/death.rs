@@ -33,7 +33,7 @@ pub struct Deed {
     pub server: String,
     /// What is asked.
     pub verb: Verb,
-    /// Of what.
+    /// What it is requested of.
     pub path: String,
     /// Which of the calls that are alike otherwise, from 1.
     pub nth: u32,

@@ -84,7 +84,7 @@ impl Picture {
                 ""
             };
             let state = match kind.kind.as_str() {
-                // Of what it says of the Shoot, care's part may be older: it is written with the next reconciliation.
+                // Care's part of what it has of the Shoot may be older: it is written with the next reconciliation.
                 "Cluster" => {
                     let shoot = &object.data["spec"]["shoot"]["status"];
                     state(&json!({"lastOperation": shoot["lastOperation"], "phase": shoot["hibernated"].to_string()}))

@@ -149,7 +149,7 @@ async fn killed(binary: &Path, usual: &Usual, blow: Blow, folder: &Path) -> Resu
     Ok(())
 }
 
-/// Of garden and seed.
+/// The kubeconfigs of garden and seed.
 pub type Kubeconfigs = [Kubeconfig; 2];
 
 /// What `up` has left in its data folder for people.

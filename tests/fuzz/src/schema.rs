@@ -51,9 +51,9 @@ fn custom(schema: &Schema, object: &Value, old: Option<&Value>) {
         "defaults without end"
     );
     for old in [None, old, Some(&normal)] {
-        let verdict = schema.validate_with_warnings(&normal, old);
-        assert!(verdict.errors.len() <= ERRORS_MAX + ERRORS_SLACK);
-        let longest = verdict.errors.iter().map(|error| error.body().len()).max();
+        let result = schema.validate_with_warnings(&normal, old);
+        assert!(result.errors.len() <= ERRORS_MAX + ERRORS_SLACK);
+        let longest = result.errors.iter().map(|error| error.body().len()).max();
         let all = object.to_string().len() + normal.to_string().len() + schema.to_openapi().to_string().len();
         assert!(
             longest.unwrap_or_default() <= TEXT_FACTOR * all + 1024,

@@ -117,7 +117,7 @@ impl RealChart {
             if file.parent() == Some(&self.folder) && file.file_name().is_some_and(|name| name == "values.yaml") {
                 let mut switches = Vec::new();
                 toggled(&Value::Object(values), &mut Vec::new(), &mut switches);
-                // Of many, an even selection.
+                // An even selection where there are many.
                 let step = switches.len().div_ceil(SWITCHES_MAX).max(1);
                 all.extend(switches.into_iter().step_by(step));
             } else {

@@ -80,5 +80,5 @@ impl Webhooks {
 fn read(name: &str) -> Outcome<Value> {
     let path = format!("{FOLDER}/{name}");
     let text = std::fs::read_to_string(&path).map_err(|error| format!("cannot read {path}: {error}"))?;
-    base_yaml::read(&text).map_err(|error| format!("{path}: {error}"))
+    base_yaml::read_strict(&text).map_err(|error| format!("{path}: {error}"))
 }

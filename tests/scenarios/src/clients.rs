@@ -10,9 +10,9 @@ use crate::{PATIENCE, has_succeeded, merge, wait};
 /// The administrators of garden and seeds, and what they do by their API servers alone.
 #[derive(Clone)]
 pub struct Clients {
-    /// Of the garden.
+    /// The garden's administrator.
     pub garden: Client,
-    /// Of the seeds, in the order of the settings.
+    /// The seeds' administrators, in the order of the settings.
     pub seeds: Vec<Client>,
 }
 

@@ -17,7 +17,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 const ANSWER_BYTES: usize = 512;
 /// The response code of a name that is there.
 const NOERROR: u8 = 0;
-/// Of one that is not, while others of its zone are, and of one in a zone that the server has nothing of.
+/// The codes of a name that is not there while others of its zone are, and of one in a zone that the server has nothing of.
 const UNKNOWN: [u8; 2] = [3, 5];
 
 /// All names that Shoots have at the moment, by their DNSRecords.

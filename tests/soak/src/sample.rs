@@ -73,7 +73,7 @@ pub struct Sample {
     pub cpu_seconds: f64,
     /// Shoots that are there.
     pub shoots: u64,
-    /// Of these, such that are being worked on.
+    /// Shoots that are being worked on.
     pub under_way: u64,
     /// Size of the state folder on the disk, in megabytes.
     pub folder_mb: f64,
@@ -97,7 +97,7 @@ const TICKS: f64 = 100.0;
 const BYTES: f64 = 1024.0 * 1024.0;
 
 impl Taken {
-    /// Of the process of this number; `None` when it has gone meanwhile.
+    /// What the process of this number takes; `None` when it has gone meanwhile.
     #[must_use]
     pub fn by(process: u32) -> Option<Self> {
         let read = |name: &str| fs::read_to_string(format!("/proc/{process}/{name}")).ok();

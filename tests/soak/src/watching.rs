@@ -21,7 +21,7 @@ pub struct Watching(Arc<Mutex<BTreeMap<String, Shoot>>>);
 pub struct Counts {
     /// All.
     pub all: u64,
-    /// Of these, such that are worked on, or will be.
+    /// Such that are worked on, or will be.
     pub under_way: u64,
     /// Such that wait for their owner.
     pub failed: u64,

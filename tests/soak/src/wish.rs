@@ -15,7 +15,7 @@ pub const VERSIONS: [&str; 5] = ["1.33.5", "1.34.2", "1.34.3", "1.35.0", "1.35.1
 pub const POOLS: [&str; 2] = ["pool-a", "pool-b"];
 /// How many machines a pool has at most.
 const MACHINES_MAX: u64 = 2;
-/// Of the versions that a new Shoot may have; the others are left to be raised to.
+/// How many of the versions a new Shoot may have; the others are left to be raised to.
 const VERSIONS_NEW: u64 = 3;
 /// The Extension that a Shoot may have beside what it needs.
 const EXTENSION: &str = "local-ext";

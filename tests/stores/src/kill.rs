@@ -26,7 +26,7 @@ const EARLY_MAX: Duration = Duration::from_millis(60);
 pub struct Shown {
     /// Processes that were killed.
     pub kills: u32,
-    /// Of these, before they had opened the folder.
+    /// Processes that were killed before they had opened the folder.
     pub before_open: u32,
     /// Left behind a copy of the file that was not finished.
     pub during_copy: u32,

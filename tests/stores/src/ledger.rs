@@ -48,7 +48,7 @@ macro_rules! ensure {
 }
 
 impl Ledger {
-    /// Of a folder in which nothing was written yet.
+    /// The ledger of a folder in which nothing was written yet.
     pub(crate) fn new() -> Self {
         let begun = |resource: &str| (resource.to_owned(), 1);
         Ledger {

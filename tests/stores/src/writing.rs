@@ -16,7 +16,7 @@ use crate::{Outcome, RESOURCES, open};
 const WRITERS: u64 = 32;
 /// Each writer has its own, so that what a key may hold is known.
 const KEYS_PER_WRITER: usize = 3;
-/// Of an object, beyond what it needs.
+/// Bytes of an object beyond what it needs.
 const PAD_MAX: usize = 2000;
 
 /// Writes and watches until it is killed. `seen` is how far each resource was watched before.

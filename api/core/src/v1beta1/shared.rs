@@ -82,9 +82,9 @@ pub struct FailureTolerance {
 string_enum! {
     /// A failure that a control plane survives.
     pub enum FailureToleranceType {
-        /// Of a node.
+        /// The failure of a node.
         Node = "node",
-        /// Of a zone.
+        /// The failure of a zone.
         Zone = "zone",
     }
 }

@@ -42,7 +42,7 @@ fn controller(server: &Server) -> Controller<ReplicaSet> {
     Controller::new("test", cache)
 }
 
-/// Fails at every turn, after `act` with the turn's number from 1.
+/// Fails at every reconcile, after `act` with its number from 1.
 fn fail<F: Future<Output = ()> + Send + 'static>(
     server: &Server,
     controller: Controller<ReplicaSet>,
@@ -81,7 +81,7 @@ async fn own_labels_and_status_writes_do_not_end_the_back_off() {
                 api.patch_status("a", &PatchParams::default(), &Patch::Merge(status))
                     .await
                     .unwrap();
-                // The change is known before the turn is over.
+                // The change is known before the reconcile is over.
                 tokio::task::yield_now().await;
             }
         }

@@ -1,4 +1,4 @@
-//! Mirrors.
+//! Caches.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -57,7 +57,7 @@ fn pascal(text: &[u8]) -> Vec<u8> {
             Some(rune) => break rune,
         }
     };
-    // Of letters that are all capitals only the first remains one.
+    // Where all letters are capitals, only the first remains one.
     let mut in_capitals = is_upper(before);
     before = upper(before);
     while let Some(mut rune) = next() {

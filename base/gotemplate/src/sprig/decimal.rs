@@ -214,7 +214,7 @@ fn sum(left: &[u8], right: &[u8]) -> Vec<u8> {
     trimmed(digits.collect())
 }
 
-/// Of a number and one that is not greater.
+/// Subtracts `right` from `left`, which is not smaller.
 fn difference(left: &[u8], right: &[u8]) -> Vec<u8> {
     let mut borrowed = 0;
     let digits = left.iter().enumerate().map(|(place, digit)| {

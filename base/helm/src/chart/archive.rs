@@ -62,7 +62,7 @@ pub enum ArchiveError {
 /// What an archive may still hold, the archives in it included: Helm's limit is one for each archive, so that archives in
 /// archives would have none together.
 pub(super) struct Budget {
-    /// Of files
+    /// The bytes of files
     bytes: u64,
     files: usize,
     /// All that is unpacked, headers included

@@ -154,7 +154,7 @@ impl Decimal {
         }
     }
 
-    /// Of `-1.25e3`.
+    /// Reads a number such as `-1.25e3`.
     fn read(scientific: &str) -> Self {
         let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
         let (sign, mantissa) = match mantissa.strip_prefix('-') {

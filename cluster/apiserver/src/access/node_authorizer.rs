@@ -1,7 +1,7 @@
 //! Nodes as users: whether their pods name what they request. It never looks at a body.
 //! (kubernetes/kubernetes v1.35 plugin/pkg/auth/authorizer/node)
 
-use cluster_access::{Attributes, Decision, NodeVerdict, Relation, Target, names, node_name, node_verdict};
+use cluster_access::{Attributes, Decision, NodeDecision, Relation, Target, names, node_decision, node_name};
 use cluster_store::{Page, Range};
 use serde_json::Value;
 
@@ -24,10 +24,10 @@ pub(crate) async fn authorize(
     let own_pods = fields
         .and_then(Result::ok)
         .is_some_and(|fields| fields.exact("spec.nodeName") == Some(node));
-    let relation = match node_verdict(node, attributes, own_pods) {
-        NodeVerdict::Allow => return Ok(Some(Decision::Allow(String::new()))),
-        NodeVerdict::Deny(why) => return Ok(Some(Decision::Deny(why))),
-        NodeVerdict::IfNamed(relation) => relation,
+    let relation = match node_decision(node, attributes, own_pods) {
+        NodeDecision::Allow => return Ok(Some(Decision::Allow(String::new()))),
+        NodeDecision::Deny(why) => return Ok(Some(Decision::Deny(why))),
+        NodeDecision::IfNamed(relation) => relation,
     };
     let Target::Resource(target) = &attributes.target else {
         return Ok(Some(Decision::Deny(String::new())));

@@ -1,7 +1,7 @@
 //! Validation of an object that is about to be stored: by its schema, then by its kind. Custom resources are validated in the
 //! version of the request, of a write of their status only that part. It stores nothing.
 
-use cluster_fields::{ERRORS_MAX, FieldError, Verdict};
+use cluster_fields::{ERRORS_MAX, FieldError, ValidationResult};
 use serde_json::Value;
 
 use crate::kinds::kind::Call;
@@ -15,16 +15,16 @@ impl Write<'_> {
     pub(crate) fn validate(&mut self, call: &Call<'_>, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let (served, custom) = (&self.context.served, self.context.served.role == Role::Custom);
         let schema = served.kind.schema(self.context.working_version());
-        let verdict = match (&schema, call.subresource) {
-            (None, _) => Verdict::default(),
+        let result = match (&schema, call.subresource) {
+            (None, _) => ValidationResult::default(),
             (Some(schema), Some("status")) if custom => schema.validate_part("status", object, old),
             (Some(schema), _) => schema.validate_with_warnings(object, old),
         };
-        self.warnings.extend(verdict.warnings);
+        self.warnings.extend(result.warnings);
         if custom && call.subresource.is_none() {
             self.warnings.extend(metadata::finalizer_warnings(object, old));
         }
-        let mut errors = verdict.errors;
+        let mut errors = result.errors;
         // Strategies may rely on the shape the schema promises.
         if custom || errors.is_empty() {
             errors.extend(served.kind.validate(call, object, old));

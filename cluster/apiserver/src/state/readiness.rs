@@ -75,8 +75,8 @@ pub(crate) fn show(
             "warn: some health checks cannot be excluded: no matches for {unknown}"
         );
     }
-    let verdict = if ok { "passed" } else { "failed" };
-    let _ = writeln!(text, "{endpoint} check {verdict}");
+    let outcome = if ok { "passed" } else { "failed" };
+    let _ = writeln!(text, "{endpoint} check {outcome}");
     let code = if ok {
         http::StatusCode::OK
     } else {

@@ -10,7 +10,7 @@ const CONTEXT: usize = 3;
 /// In texts of at least so many lines, no match begins at a line that occurs too often.
 const POPULAR_LINES_MIN: usize = 200;
 
-/// Of longer texts only the common beginning and end are matched: matching all lines takes time that grows with the square of
+/// Longer texts are matched only in their common beginning and end: matching all lines takes time that grows with the square of
 /// their number, and the author of an object chooses that number.
 const MATCHED_LINES_MAX: usize = 1000;
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::json::fields::{elements, text};
 
-/// Of any object that selects others (apimachinery v0.35 `pkg/apis/meta/v1/validation`).
+/// Validates a label selector (apimachinery v0.35 `pkg/apis/meta/v1/validation`).
 pub(crate) fn label_selector(selector: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     if let Some(labels) = selector["matchLabels"].as_object() {
         names::validate_labels(labels, &path.field("matchLabels"), errors);

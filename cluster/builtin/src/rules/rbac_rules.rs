@@ -9,7 +9,7 @@ use crate::rules::checks::require;
 
 pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// Of Roles and ClusterRoles.
+/// Validates Roles and ClusterRoles.
 pub(crate) fn role(kind: &str, object: &Value, errors: &mut Vec<FieldError>) {
     let root = FieldPath::Root;
     let path = root.field("rules");
@@ -56,7 +56,7 @@ pub(crate) fn role(kind: &str, object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Of RoleBindings and ClusterRoleBindings.
+/// Validates RoleBindings and ClusterRoleBindings.
 pub(crate) fn binding(binding: &str, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let root = FieldPath::Root;
     let path = root.field("roleRef");

@@ -19,7 +19,7 @@ pub struct BuiltinKind {
     pub namespaced: bool,
     /// `status`, `scale`, ...
     pub subresources: Vec<String>,
-    /// Of the resource itself, sorted.
+    /// Verbs of the resource itself, sorted.
     pub verbs: Vec<String>,
 }
 

@@ -77,7 +77,7 @@ impl<'s> Sizes<'s> {
             Shape::List(items) => of
                 .bound("maxItems")
                 .unwrap_or_else(|| (REQUEST_BYTES_MAX - 2) / (self.bytes_min(items) + 1)),
-            // Of a key there are two quotes, a colon, a comma and at least two characters.
+            // A key takes two quotes, a colon, a comma and at least two characters.
             Shape::Map(values) => of
                 .bound("maxProperties")
                 .unwrap_or_else(|| (REQUEST_BYTES_MAX - 2) / (self.bytes_min(values) + 6)),

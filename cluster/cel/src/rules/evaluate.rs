@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cluster_fields::{ERRORS_MAX, FieldError, FieldErrorKind, FieldPath, Verdict};
+use cluster_fields::{ERRORS_MAX, FieldError, FieldErrorKind, FieldPath, ValidationResult};
 use kube_cel::cel::objects::OptionalValue;
 use kube_cel::cel::{Context, ExecutionError, Value as CelValue};
 use serde_json::Value;
@@ -23,7 +23,7 @@ const OBJECT_COST_MAX: u64 = 20_000_000;
 
 /// The rules of one object while they run: what they found, and what is left of their budget.
 pub struct Evaluation<'v> {
-    verdict: &'v mut Verdict,
+    result: &'v mut ValidationResult,
     budget: u64,
 }
 
@@ -44,17 +44,17 @@ impl OldValue<'_> {
 }
 
 impl<'v> Evaluation<'v> {
-    /// With the budget of a whole object; findings are added to `verdict`.
-    pub fn new(verdict: &'v mut Verdict) -> Self {
+    /// With the budget of a whole object; findings are added to `result`.
+    pub fn new(result: &'v mut ValidationResult) -> Self {
         Self {
-            verdict,
+            result,
             budget: OBJECT_COST_MAX,
         }
     }
 
     /// Whether so many errors were found that no more rules need to run.
     pub fn is_full(&self) -> bool {
-        self.verdict.errors.len() >= ERRORS_MAX
+        self.result.errors.len() >= ERRORS_MAX
     }
 
     /// Runs rules on a value that fits its schema.
@@ -111,15 +111,15 @@ impl<'v> Evaluation<'v> {
             match error {
                 Ok(None) => {}
                 Ok(Some((error, true))) if !rule.uses_old_self && before.is_unchanged(value) => {
-                    self.verdict.warnings.push(error.to_string());
+                    self.result.warnings.push(error.to_string());
                 }
-                Ok(Some((error, _))) => self.verdict.errors.push(error),
+                Ok(Some((error, _))) => self.result.errors.push(error),
                 Err(Exceeded) => {
                     let words = format!(
                         "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: {}",
                         rule.shown()
                     );
-                    self.verdict
+                    self.result
                         .errors
                         .push(FieldError::invalid(path, schema.type_name(), words));
                     self.budget = 0;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cluster_cel::{
     CompileMode, CostTotal, Evaluation, NewRules, OldValue, Rule, RulesPlace, ValueSchema, Work, compile,
 };
-use cluster_fields::{FieldError, FieldPath, Verdict};
+use cluster_fields::{FieldError, FieldPath, ValidationResult};
 use serde_json::Value;
 
 /// The rules of a new schema.
@@ -45,10 +45,10 @@ fn compile_with(schema: &Value, mode: CompileMode<'_>) -> Result<Vec<Arc<Rule>>,
 /// The errors of the stored rules of a schema for a value.
 pub(crate) fn evaluate(schema: &Value, value: &Value) -> Vec<FieldError> {
     let rules = compile_stored(schema);
-    let mut verdict = Verdict::default();
+    let mut result = ValidationResult::default();
     let typed = JsonSchema::new(schema);
-    Evaluation::new(&mut verdict).run(&rules, &typed, value, OldValue::default(), &FieldPath::Root);
-    verdict.errors
+    Evaluation::new(&mut result).run(&rules, &typed, value, OldValue::default(), &FieldPath::Root);
+    result.errors
 }
 
 /// The texts of errors, joined.

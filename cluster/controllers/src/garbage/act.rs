@@ -7,13 +7,13 @@ use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
-use super::decide::{FOREGROUND, ORPHAN, Verdict};
+use super::decide::{FOREGROUND, GarbageAction, ORPHAN};
 use crate::Context;
 use crate::inventory::{Item, Owner};
 use crate::kinds::Kind;
 
-/// Carries out a verdict on one object.
-pub(super) async fn act(context: &Context, uid: &str, verdict: Verdict) -> Result<(), Fault> {
+/// Carries out what was decided about one object.
+pub(super) async fn act(context: &Context, uid: &str, action: GarbageAction) -> Result<(), Fault> {
     let known = {
         let graph = context.inventory.graph();
         graph
@@ -27,33 +27,33 @@ pub(super) async fn act(context: &Context, uid: &str, verdict: Verdict) -> Resul
         item: &item,
         api: api(context, &kind, &item),
     };
-    match verdict {
-        Verdict::Keep | Verdict::Wait => Ok(()),
-        Verdict::Suspect {
+    match action {
+        GarbageAction::Keep | GarbageAction::Wait => Ok(()),
+        GarbageAction::Suspect {
             absent,
             waiting,
             is_owned,
             has_dependents,
         } => object.settle_owners(absent, waiting, is_owned, has_dependents).await,
-        Verdict::Foreground { delete, blocked } => {
+        GarbageAction::Foreground { delete, blocked } => {
             // One that fails does not hold up the others.
             let mut faults = Vec::new();
             for dependent in delete {
                 faults.extend(delete_dependent(context, &dependent).await.err());
             }
-            Fault::joined(faults).map_or(Ok(()), Err)?;
+            Fault::check_none(faults)?;
             if blocked {
                 Ok(())
             } else {
                 object.remove_finalizer(FOREGROUND).await
             }
         }
-        Verdict::Orphan(dependents) => {
+        GarbageAction::Orphan(dependents) => {
             let mut faults = Vec::new();
             for dependent in dependents {
                 faults.extend(release_dependent(context, &dependent, uid).await.err());
             }
-            Fault::joined(faults).map_or(Ok(()), Err)?;
+            Fault::check_none(faults)?;
             object.remove_finalizer(ORPHAN).await
         }
     }
@@ -94,7 +94,7 @@ async fn delete_dependent(context: &Context, uid: &str) -> Result<(), Fault> {
         let is_deleted = context.inventory.graph().item(&owner.uid).map(|owner| owner.deleting);
         let is_leaving = match is_deleted {
             Some(is_deleted) => is_deleted,
-            // Of an unknown kind, or the inventory is behind: only the API server knows.
+            // Its kind is unknown, or the inventory is behind: only the API server knows.
             None => object.is_gone(owner).await?,
         };
         // A dependent with another owner that stays only forgets this one; that is decided on its own.

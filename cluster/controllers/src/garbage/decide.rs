@@ -7,9 +7,9 @@ pub(super) const FOREGROUND: &str = "foregroundDeletion";
 /// The finalizer that keeps an owner until its dependents have forgotten it.
 pub(super) const ORPHAN: &str = "orphan";
 
-/// What is to be done.
+/// What is to be done with one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum GarbageAction {
     /// Nothing.
     Keep,
     /// Nothing yet: objects of an owner's kind are not known yet.
@@ -37,29 +37,29 @@ pub(super) enum Verdict {
 }
 
 /// Decides on one object.
-pub(super) fn decide(graph: &Graph, uid: &str) -> Verdict {
+pub(super) fn decide(graph: &Graph, uid: &str) -> GarbageAction {
     let Some(item) = graph.item(uid) else {
-        return Verdict::Keep;
+        return GarbageAction::Keep;
     };
     if item.deleting && item.has_finalizer(ORPHAN) {
         return if graph.is_complete() {
-            Verdict::Orphan(graph.dependents(uid).map(|(uid, _)| uid.clone()).collect())
+            GarbageAction::Orphan(graph.dependents(uid).map(|(uid, _)| uid.clone()).collect())
         } else {
-            Verdict::Wait
+            GarbageAction::Wait
         };
     }
     if item.deleting && item.has_finalizer(FOREGROUND) {
         return decide_foreground(graph, uid);
     }
     if item.deleting || item.owners.is_empty() {
-        return Verdict::Keep;
+        return GarbageAction::Keep;
     }
     decide_by_owners(graph, uid, item)
 }
 
-fn decide_foreground(graph: &Graph, uid: &str) -> Verdict {
+fn decide_foreground(graph: &Graph, uid: &str) -> GarbageAction {
     if !graph.is_complete() {
-        return Verdict::Wait;
+        return GarbageAction::Wait;
     }
     let blocks = |item: &Item| item.owners.iter().any(|owner| owner.uid == uid && owner.blocks);
     let delete = graph
@@ -67,13 +67,13 @@ fn decide_foreground(graph: &Graph, uid: &str) -> Verdict {
         .filter(|(_, item)| !item.deleting)
         .map(|(uid, _)| uid.clone())
         .collect();
-    Verdict::Foreground {
+    GarbageAction::Foreground {
         delete,
         blocked: graph.dependents(uid).any(|(_, item)| blocks(item)),
     }
 }
 
-fn decide_by_owners(graph: &Graph, uid: &str, item: &Item) -> Verdict {
+fn decide_by_owners(graph: &Graph, uid: &str, item: &Item) -> GarbageAction {
     let (mut absent, mut waiting, mut is_owned, mut is_unknown) = (Vec::new(), Vec::new(), false, false);
     for owner in &item.owners {
         match graph.item(&owner.uid) {
@@ -89,15 +89,15 @@ fn decide_by_owners(graph: &Graph, uid: &str, item: &Item) -> Verdict {
         // An untracked kind may never be served. Upstream retries until it is (`restMappingError`), and an owner that
         // is being deleted in the foreground waits; here the object forgets that owner and stays.
         if waiting.is_empty() || !graph.is_complete() {
-            return Verdict::Wait;
+            return GarbageAction::Wait;
         }
         is_owned = true;
     }
     if absent.is_empty() && waiting.is_empty() {
-        return Verdict::Keep;
+        return GarbageAction::Keep;
     }
     let has_dependents = graph.dependents(uid).next().is_some();
-    Verdict::Suspect {
+    GarbageAction::Suspect {
         absent,
         waiting,
         is_owned,
@@ -171,10 +171,10 @@ mod tests {
         put(&mut graph, "b", &[], &[], false);
         put(&mut graph, "child", &[owner("a", true), owner("b", true)], &[], false);
         assert_eq!(dirty(&mut graph), ["child"]);
-        assert_eq!(decide(&graph, "child"), Verdict::Keep);
+        assert_eq!(decide(&graph, "child"), GarbageAction::Keep);
         graph.remove("a");
         assert_eq!(dirty(&mut graph), ["child"]);
-        let suspect = |absent: &[Owner], is_owned| Verdict::Suspect {
+        let suspect = |absent: &[Owner], is_owned| GarbageAction::Suspect {
             absent: absent.to_vec(),
             waiting: Vec::new(),
             is_owned,
@@ -187,14 +187,14 @@ mod tests {
             suspect(&[owner("a", true), owner("b", true)], false)
         );
         graph.remove("child");
-        assert_eq!(decide(&graph, "child"), Verdict::Keep);
+        assert_eq!(decide(&graph, "child"), GarbageAction::Keep);
     }
 
     #[test]
     fn nothing_is_suspected_before_its_owners_kind_has_been_listed() {
         let mut graph = graph(false);
         put(&mut graph, "child", &[owner("a", true)], &[], false);
-        assert_eq!(decide(&graph, "child"), Verdict::Wait);
+        assert_eq!(decide(&graph, "child"), GarbageAction::Wait);
         let other = Owner {
             kind: "Unknown".to_owned(),
             ..owner("x", true)
@@ -207,8 +207,8 @@ mod tests {
             &BTreeSet::from(["child".to_owned()]),
         );
         put(&mut graph, "other", &[other], &[], false);
-        assert_eq!(decide(&graph, "other"), Verdict::Wait, "its kind may come");
-        assert!(matches!(decide(&graph, "child"), Verdict::Suspect { .. }));
+        assert_eq!(decide(&graph, "other"), GarbageAction::Wait, "its kind may come");
+        assert!(matches!(decide(&graph, "child"), GarbageAction::Suspect { .. }));
     }
 
     #[test]
@@ -220,7 +220,7 @@ mod tests {
             ..owner("x", true)
         };
         put(&mut graph, "shared", &[unknown, owner("a", true)], &[], false);
-        let forget = Verdict::Suspect {
+        let forget = GarbageAction::Suspect {
             absent: Vec::new(),
             waiting: vec![owner("a", true)],
             is_owned: true,
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(decide(&graph, "shared"), forget);
         // Its kind may be one that is still being listed.
         graph.track(kind("things", "Unknown"), CancellationToken::new());
-        assert_eq!(decide(&graph, "shared"), Verdict::Wait);
+        assert_eq!(decide(&graph, "shared"), GarbageAction::Wait);
     }
 
     #[test]
@@ -244,7 +244,7 @@ mod tests {
             assert_eq!(dirty(&mut graph), ["a", "shared"], "{after:?}");
             assert!(matches!(
                 decide(&graph, "a"),
-                Verdict::Foreground { blocked: false, .. }
+                GarbageAction::Foreground { blocked: false, .. }
             ));
         }
     }
@@ -255,14 +255,14 @@ mod tests {
         put(&mut graph, "a", &[], &[FOREGROUND], true);
         put(&mut graph, "blocking", &[owner("a", true)], &[], false);
         put(&mut graph, "loose", &[owner("a", false)], &[], false);
-        let expected = Verdict::Foreground {
+        let expected = GarbageAction::Foreground {
             delete: vec!["blocking".into(), "loose".into()],
             blocked: true,
         };
         assert_eq!(decide(&graph, "a"), expected);
         assert!(matches!(
             decide(&graph, "blocking"),
-            Verdict::Suspect { is_owned: false, .. }
+            GarbageAction::Suspect { is_owned: false, .. }
         ));
         dirty(&mut graph);
         graph.remove("blocking");
@@ -272,7 +272,7 @@ mod tests {
         );
         assert_eq!(
             decide(&graph, "a"),
-            Verdict::Foreground {
+            GarbageAction::Foreground {
                 delete: vec!["loose".into()],
                 blocked: false
             }
@@ -284,6 +284,6 @@ mod tests {
         let mut graph = graph(true);
         put(&mut graph, "a", &[], &[ORPHAN, FOREGROUND], true);
         put(&mut graph, "child", &[owner("a", true)], &[], false);
-        assert_eq!(decide(&graph, "a"), Verdict::Orphan(vec!["child".into()]));
+        assert_eq!(decide(&graph, "a"), GarbageAction::Orphan(vec!["child".into()]));
     }
 }

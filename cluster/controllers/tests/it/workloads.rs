@@ -266,7 +266,7 @@ async fn slice_gets_another_name_once_the_mirror_shows_a_foreign_one() {
         },
     )
     .await;
-    // The mirror has its first list and shows nothing more for a minute.
+    // The cache has its first list and shows nothing more for a minute.
     watched.notified().await;
     let slices = cluster.api::<EndpointSlice>();
     let foreign = json!({"metadata": {"name": "web-0"}, "addressType": "IPv4", "endpoints": []});

@@ -2,8 +2,8 @@
 
 use tokio::time::Instant;
 
-use super::Life;
-use super::probe::{Kind, Verdict};
+use super::PodRunner;
+use super::probe::{Kind, ProbeAction};
 use crate::events::EventType;
 
 /// The result of a probe of one run.
@@ -14,7 +14,7 @@ pub(super) struct Answer {
     outcome: Result<(), String>,
 }
 
-impl Life {
+impl PodRunner {
     /// Runs every probe that is due.
     pub(super) fn run_probes(&mut self, now: Instant) {
         let Some(ip) = self.ip() else { return };
@@ -55,13 +55,12 @@ impl Life {
         let Some(run) = run.filter(|run| run.number == number && run.kill_at.is_none()) else {
             return;
         };
-        let verdict = run.probes.answered(kind, outcome.is_ok(), Instant::now());
-        let restart = match verdict {
-            Verdict::Restart(grace) => {
+        let restart = match run.probes.answered(kind, outcome.is_ok(), Instant::now()) {
+            ProbeAction::Restart(grace) => {
                 run.unhealthy = true;
                 Some(grace)
             }
-            Verdict::GoOn => None,
+            ProbeAction::GoOn => None,
         };
         if let Err(why) = outcome {
             let message = format!("{} probe failed: {why}", kind.title());

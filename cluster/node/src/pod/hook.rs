@@ -7,7 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::LifecycleHandler;
 use tokio::time::{Instant, timeout};
 
-use super::Life;
+use super::PodRunner;
 use super::handler::Handler;
 use crate::events::EventType;
 
@@ -21,7 +21,7 @@ pub(super) struct PostStartEnded {
     outcome: Result<(), String>,
 }
 
-impl Life {
+impl PodRunner {
     /// The future of a hook, if it does anything. Its errors: no connection, or a failed command.
     pub(super) fn hook(
         &self,

@@ -64,31 +64,31 @@ pub(crate) async fn run(
     stop: CancellationToken,
 ) {
     let finished = is_finished(&pod);
-    let mut life = Box::new(Life::new(host, Arc::clone(&pod), address, updates, stop));
+    let mut runner = Box::new(PodRunner::new(host, Arc::clone(&pod), address, updates, stop));
     if finished {
-        if life.finish_deletion().await {
-            life.forget();
+        if runner.finish_deletion().await {
+            runner.forget();
         }
         return;
     }
-    life.follow_sources();
-    life.update(Some(pod)).await;
+    runner.follow_sources();
+    runner.update(Some(pod)).await;
     loop {
-        life.advance().await;
-        life.report().await;
-        if life.is_over() {
+        runner.advance().await;
+        runner.report().await;
+        if runner.is_over() {
             break;
         }
-        let woken = life.wait().await;
-        life.take(woken).await;
+        let woken = runner.wait().await;
+        runner.handle(woken).await;
     }
-    let gone = match life.ending.as_ref().map(|ending| ending.why) {
-        Some(Why::Deleted) => life.finish_deletion().await,
+    let gone = match runner.ending.as_ref().map(|ending| ending.why) {
+        Some(Why::Deleted) => runner.finish_deletion().await,
         Some(Why::Gone) => true,
         Some(Why::NodeStops) | None => false,
     };
     if gone {
-        life.forget();
+        runner.forget();
     }
 }
 
@@ -144,7 +144,8 @@ struct Mounted {
     writable: bool,
 }
 
-struct Life {
+/// A pod on this node, as its one task runs it: what is known of it, its containers, and what was reported.
+struct PodRunner {
     host: Arc<Host>,
     /// As the API has it.
     pod: Arc<Pod>,
@@ -181,7 +182,7 @@ struct Life {
     /// Events of its containers, and where they come from.
     events: (mpsc::Sender<ContainerEvent>, mpsc::Receiver<ContainerEvent>),
     /// When due work was last looked for: later moments are still to come, even if they have passed meanwhile.
-    looked: Instant,
+    due_checked_at: Instant,
     recorder: Recorder,
     reported_simulated: bool,
     started: Timestamp,
@@ -191,7 +192,7 @@ struct Life {
     ending: Option<Ending>,
 }
 
-impl Life {
+impl PodRunner {
     fn new(
         host: Arc<Host>,
         pod: Arc<Pod>,
@@ -204,7 +205,7 @@ impl Life {
             matches!(host.catalogue.find(image), Found::Known(_))
         });
         let wanted = volumes::wanted(&effective);
-        Life {
+        PodRunner {
             sources: Sources::none(),
             slots: slots(&effective),
             recorder: Recorder::new(&host, &pod),
@@ -236,7 +237,7 @@ impl Life {
             ready_changed: Arc::default(),
             values: PodValues::default(),
             events: mpsc::channel(EVENTS_WAITING_MAX),
-            looked: Instant::now(),
+            due_checked_at: Instant::now(),
             reported_simulated: false,
             report_again: None,
             report_pauses: Pause::default(),
@@ -275,7 +276,7 @@ impl Life {
     /// Starts whatever can start now.
     async fn advance(&mut self) {
         let now = Instant::now();
-        self.looked = now;
+        self.due_checked_at = now;
         self.kill_due(now);
         self.expire().await;
         if self.ending.is_some() || self.expired {
@@ -317,7 +318,7 @@ impl Life {
         let due = self.next_due();
         let stopping = self.ending.is_some();
         let lacks_address = self.lacks_address();
-        let Life {
+        let PodRunner {
             sources,
             tasks,
             probing,
@@ -355,11 +356,12 @@ impl Life {
             .filter_map(Slot::due_at)
             .chain(self.expires_at().filter(|_| !stopping && !self.over))
             .chain(self.report_again)
-            .filter(|due| *due > self.looked)
+            .filter(|due| *due > self.due_checked_at)
             .min()
     }
 
-    async fn take(&mut self, woken: Woken) {
+    /// Handles what has woken the task.
+    async fn handle(&mut self, woken: Woken) {
         match woken {
             Woken::Updated(pod) => self.update(pod).await,
             Woken::Stopped => self.end(Why::NodeStops, NODE_STOP_GRACE).await,

@@ -75,7 +75,7 @@ pub(crate) struct DueProbe {
 
 /// What an answer leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum ProbeAction {
     /// Nothing, or the container is ready now, or is not any more.
     GoOn,
     /// It is to be stopped, within the probe's own grace period if it has one, and started again.
@@ -148,9 +148,9 @@ impl Probes {
     }
 
     /// Takes an answer.
-    pub(crate) fn answered(&mut self, kind: Kind, good: bool, now: Instant) -> Verdict {
+    pub(crate) fn answered(&mut self, kind: Kind, good: bool, now: Instant) -> ProbeAction {
         let Some(probe) = self.probes.iter_mut().find(|probe| probe.kind == kind) else {
-            return Verdict::GoOn;
+            return ProbeAction::GoOn;
         };
         probe.due = Some(now + probe.pause(good));
         probe.row = match probe.row {
@@ -159,7 +159,7 @@ impl Probes {
         };
         let enough = if good { probe.success } else { probe.failure };
         if probe.row.1 < enough {
-            return Verdict::GoOn;
+            return ProbeAction::GoOn;
         }
         let was_good = std::mem::replace(&mut probe.good, good);
         let grace = probe.grace;
@@ -170,8 +170,8 @@ impl Probes {
             }
         }
         match kind {
-            Kind::Startup | Kind::Liveness if !good => Verdict::Restart(grace),
-            _ => Verdict::GoOn,
+            Kind::Startup | Kind::Liveness if !good => ProbeAction::Restart(grace),
+            _ => ProbeAction::GoOn,
         }
     }
 }
@@ -255,7 +255,10 @@ mod tests {
         for good in [true, true, false, true, false, false] {
             assert_eq!(due_kinds(&mut probes), [(Kind::Readiness, 2)]);
             assert!(due_kinds(&mut probes).is_empty(), "it is not run twice at once");
-            assert_eq!(probes.answered(Kind::Readiness, good, Instant::now()), Verdict::GoOn);
+            assert_eq!(
+                probes.answered(Kind::Readiness, good, Instant::now()),
+                ProbeAction::GoOn
+            );
             answers.push(probes.ready(false));
             assert_eq!(wait(&probes).await, 3);
         }
@@ -291,11 +294,11 @@ mod tests {
         }));
         let now = Instant::now();
         assert_eq!(due_kinds(&mut probes), [(Kind::Startup, 1)]);
-        assert_eq!(probes.answered(Kind::Startup, false, now), Verdict::GoOn);
+        assert_eq!(probes.answered(Kind::Startup, false, now), ProbeAction::GoOn);
         let grace = Some(Duration::from_secs(7));
-        assert_eq!(probes.answered(Kind::Startup, false, now), Verdict::Restart(grace));
+        assert_eq!(probes.answered(Kind::Startup, false, now), ProbeAction::Restart(grace));
         assert!(!probes.started());
-        assert_eq!(probes.answered(Kind::Startup, true, now), Verdict::GoOn);
+        assert_eq!(probes.answered(Kind::Startup, true, now), ProbeAction::GoOn);
         assert!(probes.started() && !probes.ready(true));
         assert_eq!(due_kinds(&mut probes), [(Kind::Readiness, 1)]);
         probes.answered(Kind::Readiness, true, now);
@@ -303,7 +306,7 @@ mod tests {
         tokio::time::advance(Duration::from_secs(60)).await;
         assert_eq!(due_kinds(&mut probes), [(Kind::Readiness, 1), (Kind::Liveness, 1)]);
         let restart = probes.answered(Kind::Liveness, false, Instant::now());
-        assert_eq!(restart, Verdict::Restart(None));
+        assert_eq!(restart, ProbeAction::Restart(None));
     }
 
     #[tokio::test]

@@ -10,11 +10,11 @@ use tokio::time::Instant;
 use super::slot::Slot;
 use super::sources::Sources;
 use super::status::{View, phase, status};
-use super::{Life, Why};
+use super::{PodRunner, Why};
 use crate::follow::Pause;
 use crate::shown::{Runs, ShownContainer, ShownPod};
 
-impl Life {
+impl PodRunner {
     /// Writes the status if it has changed. A failure is tried again after a pause.
     pub(super) async fn report(&mut self) {
         // The status of a pod that is gone is not reported, and a node that stops leaves the last status standing.

@@ -19,7 +19,7 @@ use super::environment::{EnvironmentError, arguments, environment, service_varia
 use super::mounts::mounts;
 use super::slot::{Doing, ImageTraits, Run};
 use super::volumes::{Rendered, VolumeError, render};
-use super::{Life, Mounted};
+use super::{Mounted, PodRunner};
 use crate::directory::Directory;
 use crate::events::EventType;
 use crate::files::{Content, Mount};
@@ -34,7 +34,7 @@ const CREATE_AGAIN: Duration = Duration::from_secs(10);
 /// Marks pods of which at least one container only pretends to run.
 const SIMULATED_ANNOTATION: &str = "node.orangery.dev/simulated";
 
-impl Life {
+impl PodRunner {
     /// Makes the volumes, or records why it cannot. True once all are there.
     pub(super) async fn mount(&mut self) -> bool {
         if self.mounted {
@@ -199,7 +199,7 @@ impl Life {
             None => {
                 ready.set(true);
                 log.line(format!(
-                    "simulated: this node has no body for the image {reference} and only shows it as running"
+                    "simulated: this node has no implementation of the image {reference} and only shows it as running"
                 ));
                 self.report_simulated(&name).await;
             }
@@ -305,7 +305,7 @@ impl Life {
             }
             Err(error) => tracing::warn!(pod = %self.id(), %error, "simulated pod was not marked"),
         }
-        let message = "Nothing runs: this node has no body for the image and only shows the pod as running";
+        let message = "Nothing runs: this node has no implementation of the image and only shows the pod as running";
         self.record(EventType::Normal, "SimulatedImage", Some(container), message)
             .await;
     }

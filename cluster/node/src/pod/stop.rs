@@ -6,11 +6,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::status::{DEADLINE_EXCEEDED, DEADLINE_PASSED};
-use super::{Ending, GRACE_SECONDS, Life, Why};
+use super::{Ending, GRACE_SECONDS, PodRunner, Why};
 use crate::Exit;
 use crate::events::EventType;
 
-impl Life {
+impl PodRunner {
     /// Asks all containers to stop. A second call can only shorten the time they have, except that a pod that is gone
     /// or deleted says more than a node that stops.
     pub(super) async fn end(&mut self, why: Why, grace: Duration) {

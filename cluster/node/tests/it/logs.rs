@@ -169,6 +169,6 @@ async fn simulated_container_logs_that_it_is_simulated() {
     let log = log(&cluster, "").await;
     assert_eq!(
         log,
-        "simulated: this node has no body for the image nginx:1 and only shows it as running\n"
+        "simulated: this node has no implementation of the image nginx:1 and only shows it as running\n"
     );
 }

@@ -36,8 +36,8 @@ fn sound_spec() -> impl Strategy<Value = Value> {
         })
 }
 
-/// Of a spec what some manager can own: what the schema declares, where no value becomes one of another type, without lists by
-/// key or of a set that have no items. Such a list does not hold what is around it.
+/// The part of a spec that some manager can own: what the schema declares, where no value becomes one of another type, without
+/// lists by key or of a set that have no items. Such a list does not hold what is around it.
 fn ownable(mut spec: Value) -> Value {
     let fields = spec.as_object_mut().expect("a spec");
     fields.retain(|name, value| name != "raw" && *value != json!([]));
@@ -152,7 +152,7 @@ proptest! {
         let live = apply(None, "me", first).unwrap();
         let live = apply(Some(&live), "me", last.clone()).unwrap();
         let fresh = apply(None, "me", last).unwrap();
-        // Of granular lists and maps with nothing in them that were not empty before, some stay and some go.
+        // Some granular lists and maps that have become empty stay, and some go.
         prop_assert_eq!(managed(&live), managed(&fresh));
         prop_assert!(contains(&spec_of(&live), &without_empty(&fresh["spec"])) && contains(&without_empty(&fresh["spec"]), &without_empty(&live["spec"])), "{} {}", live, fresh);
     }

@@ -2,19 +2,19 @@
 //! evaluated by `cluster_cel`, one value at a time.
 
 use cluster_cel::{Evaluation, OldValue, ValueSchema};
-use cluster_fields::{FieldPath, Verdict};
+use cluster_fields::{FieldPath, ValidationResult};
 use serde_json::Value;
 
 use crate::tree::old_items::OldItems;
 use crate::tree::schema::{Kind, MapType, Scalar, Schema};
 
 /// Runs all rules of the tree on a value that fits it.
-pub(crate) fn evaluate(schema: &Schema, value: &Value, old: Option<&Value>, verdict: &mut Verdict) {
+pub(crate) fn evaluate(schema: &Schema, value: &Value, old: Option<&Value>, result: &mut ValidationResult) {
     let before = OldValue {
         value: old,
         unchanged: false,
     };
-    walk(&mut Evaluation::new(verdict), schema, value, before, &FieldPath::Root);
+    walk(&mut Evaluation::new(result), schema, value, before, &FieldPath::Root);
 }
 
 fn walk(evaluation: &mut Evaluation<'_>, schema: &Schema, value: &Value, before: OldValue<'_>, path: &FieldPath<'_>) {

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use cluster_fields::{ERRORS_MAX, FieldError, FieldErrorKind, FieldPath, ROOT_SHOWN, Verdict, formats};
+use cluster_fields::{ERRORS_MAX, FieldError, FieldErrorKind, FieldPath, ROOT_SHOWN, ValidationResult, formats};
 use serde_json::Value;
 
 use crate::go::texts;
@@ -27,7 +27,7 @@ impl Schema {
     }
 
     /// As [`Schema::validate`], with warnings.
-    pub fn validate_with_warnings(&self, value: &Value, old: Option<&Value>) -> Verdict {
+    pub fn validate_with_warnings(&self, value: &Value, old: Option<&Value>) -> ValidationResult {
         let mut walk = Walk::new(self);
         walk.whole(self, value, old, &FieldPath::Root);
         let mut errors = walk.errors;
@@ -39,7 +39,7 @@ impl Schema {
     }
 
     /// As [`Schema::validate_with_warnings`] for a write of `part` alone: the rest of the object is not validated.
-    pub fn validate_part(&self, part: &str, value: &Value, old: Option<&Value>) -> Verdict {
+    pub fn validate_part(&self, part: &str, value: &Value, old: Option<&Value>) -> ValidationResult {
         let mut errors = Vec::new();
         if let (Some(schema), Some(inner)) = (self.field(part), value.get(part)) {
             let mut walk = Walk::new(schema);
@@ -58,22 +58,22 @@ impl Schema {
         self.with_rules(value, old, errors)
     }
 
-    fn with_rules(&self, value: &Value, old: Option<&Value>, errors: Vec<FieldError>) -> Verdict {
-        let mut verdict = Verdict {
+    fn with_rules(&self, value: &Value, old: Option<&Value>, errors: Vec<FieldError>) -> ValidationResult {
+        let mut result = ValidationResult {
             errors,
             warnings: Vec::new(),
         };
         if self.node().has_rules {
-            if verdict.errors.iter().any(FieldError::hides_others) {
-                verdict
+            if result.errors.iter().any(FieldError::hides_others) {
+                result
                     .errors
                     .push(FieldError::invalid(FieldPath::Root, Value::Null, RULES_SKIPPED));
             } else {
-                rules::evaluate(self, value, old, &mut verdict);
+                rules::evaluate(self, value, old, &mut result);
             }
         }
-        verdict.errors.truncate(ERRORS_MAX);
-        verdict
+        result.errors.truncate(ERRORS_MAX);
+        result
     }
 }
 

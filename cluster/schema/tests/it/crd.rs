@@ -289,9 +289,9 @@ fn a_rule_that_fails_as_it_did_before_only_warns() {
             "properties": {"n": {"type": "integer"}, "m": {"type": "integer"}}},
         "b": {"type": "integer"}}}));
     let object = |m: i64, b: i64| json!({"spec": {"a": {"n": 9, "m": m}, "b": b}});
-    let verdict = schema.validate_with_warnings(&object(1, 2), Some(&object(1, 1)));
+    let result = schema.validate_with_warnings(&object(1, 2), Some(&object(1, 1)));
     assert_eq!(
-        (verdict.errors, verdict.warnings),
+        (result.errors, result.warnings),
         (vec![], vec!["spec.a: Invalid value: is large".to_owned()])
     );
     assert_eq!(

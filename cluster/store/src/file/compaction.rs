@@ -35,7 +35,7 @@ struct Copy {
     copied: Revision,
     /// How many bytes they had.
     bytes: u64,
-    /// Of these, the ones that have been removed from the store since.
+    /// Copied rows that have been removed from the store since.
     removed: Vec<Revision>,
 }
 

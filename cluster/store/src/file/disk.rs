@@ -191,10 +191,10 @@ impl Disk {
         })?;
         let mut loader = Loader::new(meta.start, horizons);
         let bytes = self.rows_after(Revision(0), |row| loader.row(row))?;
-        let (model, forgotten) = loader
+        let (memory, forgotten) = loader
             .finish(meta.newest)
             .map_err(|found| FileError::damaged(&self.path, found))?;
-        Ok((model, forgotten, bytes))
+        Ok((memory, forgotten, bytes))
     }
 
     fn horizons(&self) -> Result<BTreeMap<Arc<str>, Revision>, redb::Error> {

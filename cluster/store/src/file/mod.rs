@@ -1,9 +1,9 @@
-//! The store's file body: a folder that outlives the process. Objects are read from memory and written to one file.
+//! The store's file backend: a folder that outlives the process. Objects are read from memory and written to one file.
 //!
-//! Reads and watches are those of the memory body, which holds every object; the file is only written, and read again
+//! Reads and watches are those of the memory backend, which holds every object; the file is only written, and read again
 //! when it is opened. Writes queue for one thread, which commits all that wait in one go and then shows them: what a
 //! reader or a watcher has seen is on the disk, and nothing is acknowledged before it is. Revisions go on after a
-//! crash where they stood, and watches resume, because the file has the history of the memory body.
+//! crash where they stood, and watches resume, because the file has the history of the memory backend.
 //!
 //! It follows no virtual time: threads and disks do not.
 
@@ -75,8 +75,8 @@ pub struct FileStore {
 }
 
 struct Shared {
-    model: MemoryStore,
-    /// Readers use the model through this, so that closing ends their watches.
+    memory: MemoryStore,
+    /// Readers use the memory through this, so that closing ends their watches.
     link: Link,
     queue: mpsc::Sender<Message>,
 }
@@ -107,7 +107,7 @@ impl FileStore {
         let spawned = thread.spawn(move || match open() {
             Ok(writer) => {
                 // When the caller has gone, the queue's other end is gone too and the writer closes at once.
-                let _ = opened.send(Ok(writer.model()));
+                let _ = opened.send(Ok(writer.memory()));
                 writer.run(messages);
             }
             Err(error) => {
@@ -118,11 +118,11 @@ impl FileStore {
             return Err(FileError::io(&folder, "starting its thread", source));
         }
         let gone = |_| FileError::damaged(&folder, "its reader gave up");
-        let model = is_open.await.map_err(gone)??;
+        let memory = is_open.await.map_err(gone)??;
         Ok(FileStore {
             shared: Arc::new(Shared {
-                link: Link::new(Arc::new(model.clone())).with_reason("the store was closed"),
-                model,
+                link: Link::new(Arc::new(memory.clone())).with_reason("the store was closed"),
+                memory,
                 queue,
             }),
         })
@@ -148,7 +148,7 @@ impl FileStore {
         tokio::task::consume_budget().await;
         // What the durable state refuses needs no disk.
         self.shared.link.check_open()?;
-        self.shared.model.validate(&write)?;
+        self.shared.memory.validate(&write)?;
         let (answer, answered) = oneshot::channel();
         let closed = || StoreError::Unavailable("the store was closed".to_owned());
         let sent = self.shared.queue.send(Message::Write(Box::new(write), answer)).await;

@@ -40,7 +40,7 @@ pub(super) struct Writer<M> {
     /// None after a failure, until it is opened again.
     disk: Option<Disk>,
     /// What readers see: everything durable and nothing else.
-    model: MemoryStore,
+    memory: MemoryStore,
     /// What the history no longer needs and the file still has.
     forgotten: Forgotten,
     /// How many bytes the file's rows have.
@@ -84,7 +84,7 @@ impl<M: Medium> Writer<M> {
                 ),
             });
         }
-        let (model, forgotten, rows_bytes) = disk.load(&meta)?;
+        let (memory, forgotten, rows_bytes) = disk.load(&meta)?;
         place.note_open()?;
         place.clear()?;
         let mut writer = Writer {
@@ -94,7 +94,7 @@ impl<M: Medium> Writer<M> {
             medium,
             options,
             disk: Some(disk),
-            model,
+            memory,
             forgotten,
             failure: None,
             reopen_pause: REOPEN_PAUSE,
@@ -104,8 +104,8 @@ impl<M: Medium> Writer<M> {
     }
 
     /// What readers see.
-    pub(super) fn model(&self) -> MemoryStore {
-        self.model.clone()
+    pub(super) fn memory(&self) -> MemoryStore {
+        self.memory.clone()
     }
 
     /// Shortens the wait before a failed file is opened again.
@@ -209,12 +209,12 @@ impl<M: Medium> Writer<M> {
     fn validate(&self, waiting: Vec<(Box<Write>, Answer<Written>)>) -> Batch {
         let mut batch = Batch::default();
         let mut touched: HashMap<Key, Option<Entry>> = HashMap::new();
-        let mut newest = self.model.newest();
+        let mut newest = self.memory.newest();
         for (write, answer) in waiting {
             let key = write.key().clone();
             let current = match touched.get(&key) {
                 Some(current) => current.clone(),
-                None => self.model.current(&key),
+                None => self.memory.current(&key),
             };
             let next = Revision(newest.0 + 1);
             match write.decide(current.as_ref(), next) {
@@ -247,7 +247,7 @@ impl<M: Medium> Writer<M> {
                 self.compaction.note_removed(&self.forgotten.rows);
                 self.consider_compaction();
                 self.forgotten = Forgotten::default();
-                self.model
+                self.memory
                     .apply(std::mem::take(&mut batch.decided), &mut self.forgotten);
                 Ok(())
             }
@@ -295,7 +295,7 @@ impl<M: Medium> Writer<M> {
         self.place.sync()?;
         let disk = Disk::open(&path, &self.medium)?;
         let meta = disk.meta(&self.options)?;
-        let shown = self.model.newest();
+        let shown = self.memory.newest();
         if meta.newest < shown {
             return Err(FileError::Damaged {
                 path,
@@ -317,7 +317,7 @@ impl<M: Medium> Writer<M> {
                 format!("rows after revision {shown} are missing"),
             ));
         }
-        self.model.apply(unseen, &mut self.forgotten);
+        self.memory.apply(unseen, &mut self.forgotten);
         Ok(disk)
     }
 
@@ -328,7 +328,7 @@ impl<M: Medium> Writer<M> {
             // Closed by a failure, which was returned to the callers.
             None => return Ok(()),
         }
-        self.place.note_closed(self.model.newest())
+        self.place.note_closed(self.memory.newest())
     }
 }
 
@@ -391,7 +391,7 @@ mod tests {
         writer.close().unwrap();
         drop(writer);
 
-        let again = open(folder.path()).model();
+        let again = open(folder.path()).memory();
         let expired = again.watch(&Range::all("pods"), first.revision).await.err();
         let (requested, oldest) = (first.revision, second.revision);
         assert_eq!(expired, Some(StoreError::Expired { requested, oldest }));
@@ -460,7 +460,7 @@ mod tests {
             written.sort_by(|one, other| one.key.cmp(&other.key));
             writer.close().unwrap();
             drop(writer);
-            let again = open(folder.path()).model();
+            let again = open(folder.path()).memory();
             let pods = Range::all("pods");
             assert_eq!(
                 again.list(&pods, crate::Page::default()).await.unwrap().entries,

@@ -1,4 +1,4 @@
-//! The store's memory body: ordered maps, one revision, a bounded history per resource.
+//! The store's memory backend: ordered maps, one revision, a bounded history per resource.
 //!
 //! A watcher is a cursor into the history of its resource, so a change is stored once however many watch it. All work
 //! happens under one short lock in the caller's poll; nothing blocks, nothing is spawned.
@@ -144,7 +144,7 @@ impl State {
     }
 }
 
-/// What a body that stores objects elsewhere needs from the memory it reads from.
+/// What a backend that stores objects elsewhere needs from the memory it reads from.
 impl MemoryStore {
     /// The newest revision.
     pub(crate) fn newest(&self) -> Revision {

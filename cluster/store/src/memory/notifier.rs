@@ -73,7 +73,7 @@ pub(super) struct Notifiers {
 }
 
 impl Notifiers {
-    /// Of a resource whose history begins at `start`.
+    /// The notifiers of a resource whose history begins at `start`.
     pub(super) fn new(start: Revision) -> Self {
         Notifiers {
             all: Arc::new(Notifier::new(start, start)),

@@ -1,4 +1,4 @@
-//! The limits of the bodies that read from memory: what the history drops, which watches expire, and that a cut link is
+//! The limits of the backends that read from memory: what the history drops, which watches expire, and that a cut link is
 //! noticed.
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use futures::{FutureExt, StreamExt};
 
 use crate::file::Files;
 use crate::memory::Memory;
-use crate::suite::{BEYOND_HISTORY, Body, LARGE, object, overwrite, pod};
+use crate::suite::{BEYOND_HISTORY, Backend, LARGE, object, overwrite, pod};
 
 async fn a_watch_that_falls_off_the_history_ends_as_expired(store: Arc<dyn Store>) {
     let mut slow = store.watch(&Range::all("pods"), Revision(1)).await.unwrap();
@@ -117,12 +117,12 @@ async fn writer_in_a_tight_loop_does_not_expire_a_watcher_that_reads(store: Arc<
     reader.await.unwrap();
 }
 
-async fn all(body: &impl Body) {
-    a_watch_that_falls_off_the_history_ends_as_expired(body.fresh()).await;
-    changes_forgotten_elsewhere_do_not_expire_a_watch_of_a_part(body.fresh()).await;
-    exactly_the_window_can_be_resumed(body.fresh()).await;
-    large_objects_shorten_the_history_but_not_below_a_burst(body.fresh()).await;
-    writer_in_a_tight_loop_does_not_expire_a_watcher_that_reads(body.fresh()).await;
+async fn all(backend: &impl Backend) {
+    a_watch_that_falls_off_the_history_ends_as_expired(backend.fresh()).await;
+    changes_forgotten_elsewhere_do_not_expire_a_watch_of_a_part(backend.fresh()).await;
+    exactly_the_window_can_be_resumed(backend.fresh()).await;
+    large_objects_shorten_the_history_but_not_below_a_burst(backend.fresh()).await;
+    writer_in_a_tight_loop_does_not_expire_a_watcher_that_reads(backend.fresh()).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! The file body alone: who may open a folder, the errors when it cannot be opened, and what closing does.
+//! The file backend alone: who may open a folder, the errors when it cannot be opened, and what closing does.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
@@ -9,7 +9,7 @@ use futures::{FutureExt, StreamExt};
 use redb::{Database, TableDefinition};
 use tempfile::TempDir;
 
-use crate::suite::{Body, object, pod};
+use crate::suite::{Backend, object, pod};
 
 /// File stores in folders of their own.
 pub(crate) struct Files {
@@ -33,7 +33,7 @@ pub(crate) fn folder_in_memory() -> TempDir {
         .unwrap()
 }
 
-impl Body for Files {
+impl Backend for Files {
     fn fresh(&self) -> Arc<dyn Store> {
         let folder = (self.folder)();
         let store = Arc::new(block_on(open(folder.path())).unwrap());

@@ -1,4 +1,4 @@
-//! Every body of the store passes the same suite.
+//! Every backend of the store passes the same suite.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in these files everything is a test")]
 

@@ -9,7 +9,7 @@ use futures::{FutureExt, StreamExt};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use crate::suite::{Body, object};
+use crate::suite::{Backend, object};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -36,7 +36,7 @@ enum Step {
         back: u8,
         limit: usize,
     },
-    /// Closes the store and opens it again, as far as its body outlives that.
+    /// Closes the store and opens it again, as far as its backend outlives that.
     Reopen,
 }
 
@@ -110,7 +110,7 @@ impl Model {
 }
 
 /// Runs random steps on the store and compares it with the model.
-pub(crate) fn check(body: &(impl Body + Sync)) {
+pub(crate) fn check(backend: &(impl Backend + Sync)) {
     // Regression files would be written into the checkout; failures print their smallest case anyway.
     let mut runner = TestRunner::new(Config {
         cases: 64,
@@ -120,7 +120,7 @@ pub(crate) fn check(body: &(impl Body + Sync)) {
     let result = runner.run(&steps(), |steps| {
         std::thread::scope(|scope| {
             let run = scope.spawn(move || {
-                body.runtime().block_on(follow(body, steps));
+                backend.runtime().block_on(follow(backend, steps));
             });
             run.join().map_err(|panic| {
                 let text = panic.downcast_ref::<String>().cloned();
@@ -131,8 +131,8 @@ pub(crate) fn check(body: &(impl Body + Sync)) {
     result.unwrap();
 }
 
-async fn follow(body: &impl Body, steps: Vec<Step>) {
-    let mut store = body.fresh();
+async fn follow(backend: &impl Backend, steps: Vec<Step>) {
+    let mut store = backend.fresh();
     let start = store.revision().await.unwrap();
     let mut model = Model {
         states: vec![(start, State::new())],
@@ -165,7 +165,7 @@ async fn follow(body: &impl Body, steps: Vec<Step>) {
             } => list(&store, &model, range(index), back, limit).await,
             Step::Reopen => {
                 check_watches(&model, std::mem::take(&mut watches)).await;
-                store = body.reopened(store);
+                store = backend.reopened(store);
                 assert_eq!(store.revision().await.unwrap(), model.now().0);
             }
         }

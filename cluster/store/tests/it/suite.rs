@@ -1,4 +1,4 @@
-//! What every body of the store promises, as tests for any of them: here for those in memory and in a file, in
+//! What every backend of the store promises, as tests for any of them: here for those in memory and in a file, in
 //! `tests/stores` for the one on etcd.
 
 use std::future::Future;
@@ -23,13 +23,13 @@ pub(crate) fn pod(namespace: &str, name: &str) -> Key {
     Key::new("pods", Some(namespace), name)
 }
 
-/// A body of the store under test.
-pub(crate) trait Body {
+/// A backend of the store, under test.
+pub(crate) trait Backend {
     /// A new, empty store.
     fn fresh(&self) -> Arc<dyn Store>;
 
-    /// Closes a store that [`Body::fresh`] or this returned, and opens what it left; of a body that stores nothing, the same
-    /// store again.
+    /// Closes a store that [`Backend::fresh`] or this returned, and opens what it left; of a backend that stores nothing, the
+    /// same store again.
     fn reopened(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
         store
     }
@@ -42,7 +42,7 @@ pub(crate) trait Body {
         }
     }
 
-    /// What a store of this body runs in; most need neither timers nor sockets.
+    /// What a store of this backend runs in; most need neither timers nor sockets.
     fn runtime(&self) -> Runtime {
         Builder::new_current_thread()
             .build()
@@ -70,8 +70,8 @@ pub(crate) async fn overwrite(store: &dyn Store, resource: &str, times: usize, p
 }
 
 /// Runs every case against a fresh store.
-pub(crate) async fn run(body: &(impl Body + Sync)) {
-    let fresh = || body.fresh();
+pub(crate) async fn run(backend: &(impl Backend + Sync)) {
+    let fresh = || backend.fresh();
     case(fresh(), writes_require_the_revision_that_they_replace).await;
     case(fresh(), pages_show_one_revision_while_writers_go_on).await;
     case(fresh(), namespaces_that_share_a_prefix_stay_apart).await;
@@ -82,9 +82,9 @@ pub(crate) async fn run(body: &(impl Body + Sync)) {
     case(fresh(), large_objects_come_back_byte_for_byte).await;
     case(fresh(), every_watch_receives_every_change).await;
     case(fresh(), race::racing_writers_each_win_what_was_acknowledged).await;
-    revisions_go_on_after_a_restart(body).await;
-    crate::model::check(body);
-    revisions_older_than_the_history_are_refused(body).await;
+    revisions_go_on_after_a_restart(backend).await;
+    crate::model::check(backend);
+    revisions_older_than_the_history_are_refused(backend).await;
 }
 
 async fn case<T: Future<Output = ()>>(store: Arc<dyn Store>, case: fn(Arc<dyn Store>) -> T) {
@@ -405,12 +405,12 @@ async fn every_watch_receives_every_change(store: Arc<dyn Store>) {
     }
 }
 
-async fn revisions_go_on_after_a_restart(body: &impl Body) {
-    let store = body.fresh();
+async fn revisions_go_on_after_a_restart(backend: &impl Backend) {
+    let store = backend.fresh();
     let a = store.create(pod("n", "a"), object("a", 0)).await.unwrap();
     let b = store.create(pod("n", "b"), object("b", 0)).await.unwrap();
     let gone = store.delete(&b.key, b.revision).await.unwrap();
-    let store = body.reopened(store);
+    let store = backend.reopened(store);
     assert_eq!(store.revision().await.unwrap(), gone.revision);
     assert_eq!(store.get(&a.key).await.unwrap(), Some(a.clone()));
     assert_eq!(store.get(&b.key).await.unwrap(), None);
@@ -427,10 +427,10 @@ async fn revisions_go_on_after_a_restart(body: &impl Body) {
     assert_eq!(next_change(&mut watch).await.entry, again);
 }
 
-async fn revisions_older_than_the_history_are_refused(body: &impl Body) {
-    let store = body.fresh();
+async fn revisions_older_than_the_history_are_refused(backend: &impl Backend) {
+    let store = backend.fresh();
     let first = store.create(pod("n", "a"), object("a", 0)).await.unwrap();
-    let store = body.forgotten(store).await;
+    let store = backend.forgotten(store).await;
     let pods = Range::all("pods");
     let requested = Revision(first.revision.0 - 1);
     let watch = store.watch(&pods, requested).await.err();

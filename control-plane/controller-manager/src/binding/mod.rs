@@ -32,7 +32,7 @@ pub(crate) trait Binding:
     fn secret(&self) -> Option<ObjectKey>;
     /// The binding of this kind that the shoot names.
     fn of_shoot(shoot: &Shoot) -> Option<&str>;
-    /// The mirror of this kind.
+    /// The cache of this kind.
     fn cache(caches: &Caches) -> &Cache<Self>;
     /// The Shoots by the binding of this kind that they name.
     fn users(caches: &Caches) -> &Index<Shoot>;

@@ -36,7 +36,7 @@ pub(crate) fn plan(shoot: &Shoot, deadline: SignedDuration, now: Timestamp) -> R
     let mut newest: Option<(Timestamp, HibernationOperation)> = None;
     for events in &events {
         let latest = events.latest_between(after, now);
-        // Of two events at the same time, the one that stands first in the Shoot.
+        // The first in the Shoot of two events at the same time counts.
         if let Some(at) = latest.filter(|at| newest.is_none_or(|(newest, _)| newest < *at)) {
             newest = Some((at, events.operation));
         }

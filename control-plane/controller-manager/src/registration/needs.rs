@@ -96,7 +96,7 @@ impl OfSeed {
 }
 
 impl ShootNeeds {
-    /// Notes that a Shoot which is or was of this seed has changed. To be called after the mirror has the change.
+    /// Notes that a Shoot which is or was of this seed has changed. To be called after the cache has the change.
     pub(crate) fn note(&self, seed: &str, shoot: &ObjectKey) {
         // Where nothing is known yet, all Shoots are looked at.
         if let Some(known) = self.lock().get_mut(seed) {
@@ -104,7 +104,7 @@ impl ShootNeeds {
         }
     }
 
-    /// The needs of the Shoots of a seed, as the mirror is now: `get` gives one Shoot, `list` those of this seed.
+    /// The needs of the Shoots of a seed, as the cache is now: `get` gives one Shoot, `list` those of this seed.
     pub(crate) fn of(
         &self,
         seed: &Arc<Seed>,
@@ -175,7 +175,7 @@ mod tests {
         object(json!({"metadata": {"name": type_}, "spec": {"resources": [resource]}}))
     }
 
-    /// A mirror of Shoots, with what is computed from it.
+    /// A cache of Shoots, with what is computed from it.
     #[derive(Default)]
     struct World {
         shoots: BTreeMap<ObjectKey, Arc<Shoot>>,

@@ -1,4 +1,4 @@
-//! What is known about one seed, out of the mirrors. It never calls the API.
+//! What is known about one seed, out of the caches. It never calls the API.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(crate) struct Seen {
     pub(crate) shoots: Arc<Needs>,
 }
 
-/// Waits until all mirrors have been filled once, then reads them.
+/// Waits until all caches have been filled once, then reads them.
 pub(crate) async fn observe(seed: &Arc<Seed>, caches: &Caches, deployments: &Deployments, needs: &ShootNeeds) -> Seen {
     caches.registrations.ready().await;
     caches.deployments.ready().await;

@@ -80,7 +80,7 @@ fn roles(namespace: &str) -> [Role; 2] {
         role(
             EXTENSIONS,
             vec![
-                // Of namespaces its own alone: a role of a namespace reaches no other.
+                // Its own namespace alone: a role of a namespace reaches no other.
                 rule("", "namespaces", &["get"]),
                 rule("", "configmaps", &READ),
                 rule("", "secrets", &READ),

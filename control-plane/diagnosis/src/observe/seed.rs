@@ -81,7 +81,7 @@ async fn same_seed(client: &Client, seed: Option<&Seed>) -> Result<(), String> {
     }
 }
 
-/// Of which kinds trouble is shown first: what others wait for, and what a person looks at first. Other kinds follow.
+/// The kinds whose trouble is shown first: what others wait for, and what a person looks at first. Other kinds follow.
 const FIRST: [ExtensionKind; 9] = [
     ExtensionKind::Infrastructure,
     ExtensionKind::ControlPlane,

@@ -34,7 +34,7 @@ use crate::context::{Context, MANAGER};
 use primaries::primaries;
 pub(crate) use primaries::{Means, namespaces, primary_of};
 
-/// The mirrors of what is kept, and what was written last. Both the controller and the installation of an extension write.
+/// The caches of what is kept, and what was written last. Both the controller and the installation of an extension write.
 pub(crate) struct ExtensionStatus {
     policies: Cache<ValidatingAdmissionPolicy>,
     bindings: Cache<ValidatingAdmissionPolicyBinding>,
@@ -43,7 +43,7 @@ pub(crate) struct ExtensionStatus {
     written: Mutex<Written>,
 }
 
-/// What was written last. A mirror may be behind it.
+/// What was written last. A cache may be behind it.
 #[derive(Default)]
 struct Written {
     /// Our own user in the seed.
@@ -57,7 +57,7 @@ struct Written {
 type Version = (Option<String>, Option<i64>);
 
 impl ExtensionStatus {
-    /// Starts mirroring.
+    /// Starts caching.
     pub(crate) fn start(seed: &Client, stop: &CancellationToken) -> Self {
         let named = |name: &str| watcher::Config::default().fields(&format!("metadata.name={name}"));
         let in_garden = Api::namespaced(seed.clone(), names::GARDEN_NAMESPACE);
@@ -147,7 +147,7 @@ async fn reconcile(context: Arc<Context>) -> Result<Next, Fault> {
 /// Applies an object unless it is as it was after it was applied last.
 async fn apply_changed<K>(
     seed: &Client,
-    mirror: &Cache<K>,
+    cache: &Cache<K>,
     wanted: &K,
     last: Option<Version>,
 ) -> Result<Option<Version>, Fault>
@@ -162,7 +162,7 @@ where
         + 'static,
 {
     let version = |object: &K| (object.uid(), object.meta().generation);
-    let present = mirror.get(&ObjectKey::of(wanted)).map(|present| version(&present));
+    let present = cache.get(&ObjectKey::of(wanted)).map(|present| version(&present));
     if last.is_some() && present == last {
         return Ok(last);
     }

@@ -36,7 +36,7 @@ pub(crate) struct Loaded {
     pub chart: Chart,
     /// Renders it, and keeps its templates compiled.
     pub engine: Engine,
-    /// Of its archive, or of its manifest in a registry.
+    /// The digest of its archive, or of its manifest in a registry.
     pub digest: String,
 }
 

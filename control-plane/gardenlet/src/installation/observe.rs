@@ -86,7 +86,7 @@ pub(crate) async fn observe(
     let managed_resource = ObjectKey::namespaced(names::GARDEN_NAMESPACE, &name);
     let managed_resource = match context.seed_caches.managed_resources.get(&managed_resource) {
         Some(known) => Some(known),
-        // The mirror may not have seen yet what was written a moment ago; a chart with random values would be made again.
+        // The cache may not have seen yet what was written a moment ago; a chart with random values would be made again.
         None => get(&context.in_seed(names::GARDEN_NAMESPACE), &name)
             .await?
             .map(Arc::new),

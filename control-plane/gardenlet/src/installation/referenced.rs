@@ -1,5 +1,5 @@
-//! What ControllerDeployments refer to in namespace `garden` of the garden, each mirrored by a watch of its own: gardenlet may
-//! read single objects there, and no list. A mirror is opened when its object is asked for and closed when nothing refers to
+//! What ControllerDeployments refer to in namespace `garden` of the garden, each cached by a watch of its own: gardenlet may
+//! read single objects there, and no list. A cache is opened when its object is asked for and closed when nothing refers to
 //! it any more.
 
 use std::collections::BTreeMap;
@@ -21,23 +21,23 @@ const ROLES: [&str; 3] = [
     labels::role::OCI_CA_BUNDLE,
     labels::role::RESOURCE_REFERENCE,
 ];
-/// How long the first answer of a new mirror is waited for: as long as a request to the garden may take.
+/// How long the first answer of a new cache is waited for: as long as a request to the garden may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The mirrors of one kind, by name. Must be made within a tokio runtime.
+/// The caches of one kind, by name. Must be made within a tokio runtime.
 pub(crate) struct Referenced<K> {
     garden: Client,
-    open: Mutex<BTreeMap<String, Mirror<K>>>,
+    open: Mutex<BTreeMap<String, OpenCache<K>>>,
     changed: mpsc::UnboundedSender<String>,
     stop: CancellationToken,
 }
 
-struct Mirror<K> {
+struct OpenCache<K> {
     objects: Cache<K>,
     _until: Arc<DropGuard>,
 }
 
-impl<K> Clone for Mirror<K> {
+impl<K> Clone for OpenCache<K> {
     fn clone(&self) -> Self {
         Self {
             objects: self.objects.clone(),
@@ -75,8 +75,8 @@ where
     /// When the garden does not say whether it is there.
     pub(crate) async fn get(&self, name: &str) -> Result<Option<Arc<K>>, Fault> {
         // Held until it has answered, whoever closes it meanwhile.
-        let mirror = self.mirror(name);
-        let objects = &mirror.objects;
+        let cache = self.cache(name);
+        let objects = &cache.objects;
         if tokio::time::timeout(PATIENCE, objects.ready()).await.is_err() {
             let why = objects
                 .error()
@@ -94,31 +94,27 @@ where
         }))
     }
 
-    /// Closes the mirrors of names that are not `wanted` any more.
+    /// Closes the caches of names that are not `wanted` any more.
     pub(crate) fn retain(&self, wanted: impl Fn(&str) -> bool) {
         self.open().retain(|name, _| wanted(name));
     }
 
-    fn mirror(&self, name: &str) -> Mirror<K> {
+    fn cache(&self, name: &str) -> OpenCache<K> {
         let mut open = self.open();
         open.entry(name.to_owned()).or_insert_with(|| self.begin(name)).clone()
     }
 
-    fn begin(&self, name: &str) -> Mirror<K> {
+    fn begin(&self, name: &str) -> OpenCache<K> {
         let stop = self.stop.child_token();
         let api = Api::namespaced(self.garden.clone(), names::GARDEN_NAMESPACE);
         let only = watcher::Config::default().fields(&format!("metadata.name={name}"));
         let objects: Cache<K> = Cache::start(api, only, stop.clone());
         let (mut changes, changed, name) = (objects.subscribe(), self.changed.clone(), name.to_owned());
-        let mirrored = objects.clone();
+        let cached = objects.clone();
         let telling = async move {
             let key = ObjectKey::namespaced(names::GARDEN_NAMESPACE, name.clone());
-            let version = || {
-                mirrored
-                    .get(&key)
-                    .map(|object| (object.uid(), object.resource_version()))
-            };
-            mirrored.ready().await;
+            let version = || cached.get(&key).map(|object| (object.uid(), object.resource_version()));
+            cached.ready().await;
             // Whoever opened it sees the first state.
             let mut known = version();
             loop {
@@ -131,13 +127,13 @@ where
             }
         };
         tokio::spawn(stop.clone().run_until_cancelled_owned(telling));
-        Mirror {
+        OpenCache {
             objects,
             _until: Arc::new(stop.drop_guard()),
         }
     }
 
-    fn open(&self) -> MutexGuard<'_, BTreeMap<String, Mirror<K>>> {
+    fn open(&self) -> MutexGuard<'_, BTreeMap<String, OpenCache<K>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

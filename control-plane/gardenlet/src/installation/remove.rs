@@ -18,7 +18,7 @@ use super::observe;
 use super::report::{self, About};
 use crate::context::Context;
 
-/// What of an installation is left in the seed. Read from the API server: a mirror may not have seen yet what was
+/// What of an installation is left in the seed. Read from the API server: a cache may not have seen yet what was
 /// written a moment ago.
 struct Left {
     managed_resource: Option<ManagedResource>,

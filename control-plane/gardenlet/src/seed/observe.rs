@@ -68,7 +68,7 @@ fn troubled_components(context: &Context) -> Vec<String> {
     troubled.collect()
 }
 
-/// The seed's own Extensions. Read from the API server: a mirror that is behind would have them requested twice.
+/// The seed's own Extensions. Read from the API server: a cache that is behind would have them requested twice.
 ///
 /// # Errors
 /// What the seed returns.

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::plan::makes_pointless;
 
-/// Cancels `interrupt` once the shoot, as mirrored, wants something else than `begun` did. Never returns.
+/// Cancels `interrupt` once the shoot, as cached, wants something else than `begun` did. Never returns.
 pub(crate) async fn watch(
     shoots: &Cache<core::Shoot>,
     begun: &core::Shoot,
@@ -25,7 +25,7 @@ pub(crate) async fn watch(
     }
 }
 
-/// The mirror may be behind what we have written ourselves.
+/// The cache may be behind what we have written ourselves.
 fn newer(begun: &core::Shoot, now: &core::Shoot) -> bool {
     now.metadata.generation >= begun.metadata.generation
 }

@@ -182,7 +182,7 @@ fn tunnel(context: &Context, validated: &ValidatedShoot) -> Tunnel {
     }
 }
 
-/// Whether an end of the tunnel is there. By the mirrors: it is from an earlier operation, and looking for it costs no call.
+/// Whether an end of the tunnel is there. By the caches: it is from an earlier operation, and looking for it costs no call.
 pub(crate) fn has_tunnel(context: &Context, namespace: &str) -> bool {
     let key = |name: &str| ObjectKey::namespaced(namespace, name);
     let caches = &context.seed_caches;
@@ -217,7 +217,7 @@ pub(crate) async fn goal(
 }
 
 /// Whether the API server of the shoot with this namespace runs, or is meant to: its Deployment has replicas. Not by the
-/// mirror: it may be behind what was scaled down a moment ago.
+/// cache: it may be behind what was scaled down a moment ago.
 ///
 /// # Errors
 /// When it cannot be looked at.

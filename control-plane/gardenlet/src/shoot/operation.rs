@@ -151,7 +151,7 @@ impl Operation {
         kubeconfig_at(&self.context, &self.shoot, self.shoot.api_host(), authority, credential)
     }
 
-    /// Waits, by a mirror of the shoot's namespace, until `why_not` finds nothing wrong with the object `name`.
+    /// Waits, by a cache of the shoot's namespace, until `why_not` finds nothing wrong with the object `name`.
     ///
     /// # Errors
     /// A dependency fault naming the object and what was wrong with it last.

@@ -112,7 +112,7 @@ async fn reconcile(turn: Turn, shoot: Arc<core::Shoot>) -> Result<Next, Fault> {
         Decision::Wait(left) => Ok(Next::After(left)),
         Decision::OnlySync(why) => only_sync(context, &shoot, why).await,
         Decision::Release | Decision::Run(_) => {
-            // The mirror may be behind what our last turn has written: look again before work begins.
+            // The cache may be behind what our last turn has written: look again before work begins.
             let api: Api<core::Shoot> = context.in_garden(&shoot.namespace().unwrap_or_default());
             let Some(shoot) = get(&api, &shoot.name_any()).await? else {
                 return Ok(Next::Change);

@@ -1,4 +1,4 @@
-//! A Shoot that is changed while it is worked on, unseen by gardenlet's mirror: what was begun is done to its end, and
+//! A Shoot that is changed while it is worked on, unseen by gardenlet's cache: what was begun is done to its end, and
 //! nothing of the change is mixed into it.
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::{errors, succeeded};
 /// Longer than a watch lives (kube-runtime: 290 s), shorter than an infrastructure may take (600 s).
 const MIRROR_IS_BLIND: Duration = Duration::from_secs(400);
 
-/// A landscape in which gardenlet's mirror of Shoots gets no news while the flag is set.
+/// A landscape in which gardenlet's cache of Shoots gets no news while the flag is set.
 async fn with_a_mirror_to_blind() -> (World, Arc<AtomicBool>) {
     let blind = Arc::new(AtomicBool::new(false));
     let is_blind = blind.clone();

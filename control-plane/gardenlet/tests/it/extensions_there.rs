@@ -11,7 +11,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::world::mirror;
+use crate::world::start_cache;
 
 /// What keeps an object until its extension has let go of what belongs to it.
 pub(crate) const FINALIZER: &str = "extensions.gardener.cloud/played";
@@ -81,7 +81,7 @@ impl Extensions {
     /// Plays the extension of kind `K`; `extra` is what it answers beside the common fields.
     pub(crate) fn answer<K: ExtensionObject>(&self, extra: impl Fn(&K) -> Value + Send + 'static) {
         let this = self.clone();
-        let cache = mirror::<K>(&self.client, &self.stop);
+        let cache = start_cache::<K>(&self.client, &self.stop);
         tokio::spawn(self.stop.clone().run_until_cancelled_owned(async move {
             let mut changes = cache.subscribe();
             loop {

@@ -336,7 +336,7 @@ impl World {
             + 'static,
     {
         let client = self.seed.admin();
-        let cache = mirror::<K>(&client, stop);
+        let cache = start_cache::<K>(&client, stop);
         tokio::spawn(stop.clone().run_until_cancelled_owned(async move {
             let mut changes = cache.subscribe();
             loop {
@@ -355,7 +355,7 @@ impl World {
 
     fn run_manager(&self, stop: &CancellationToken) {
         let client = self.seed.admin();
-        let cache = mirror::<ManagedResource>(&client, stop);
+        let cache = start_cache::<ManagedResource>(&client, stop);
         tokio::spawn(stop.clone().run_until_cancelled_owned(async move {
             let mut changes = cache.subscribe();
             loop {
@@ -391,7 +391,7 @@ impl World {
     }
 }
 
-pub(crate) fn mirror<K>(client: &Client, stop: &CancellationToken) -> Cache<K>
+pub(crate) fn start_cache<K>(client: &Client, stop: &CancellationToken) -> Cache<K>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {

@@ -29,7 +29,7 @@ pub(super) fn is(text: &str) -> bool {
 
 /// Reads an archive.
 pub(super) fn read(text: &str, born: &mut Born) -> Result<(), UserDataError> {
-    let parts: Option<Vec<Part>> = base_yaml::read(text).map_err(UserDataError::UserData)?;
+    let parts: Option<Vec<Part>> = base_yaml::read_strict(text).map_err(UserDataError::UserData)?;
     let mut bytes = 0;
     for (index, part) in parts.into_iter().flatten().enumerate() {
         let number = index + 1;

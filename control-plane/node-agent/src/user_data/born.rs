@@ -24,7 +24,7 @@ pub(super) struct Born {
     data: UserData,
     /// Files, units and drop-ins.
     entries: usize,
-    /// Of all that was written: text that stands once may be written several times by YAML's aliases.
+    /// The size of all that was written: text that stands once may be written several times by YAML's aliases.
     bytes: usize,
     notes_left_out: usize,
 }

@@ -74,14 +74,14 @@ struct DropIn {
 
 /// Reads a document.
 pub(super) fn read(text: &str, born: &mut Born) -> Result<(), UserDataError> {
-    let document: Document = base_yaml::read(text).map_err(UserDataError::UserData)?;
+    let document: Document = base_yaml::read_strict(text).map_err(UserDataError::UserData)?;
     for file in document.files.into_iter().chain(document.write_files) {
         read_file(file, born)?;
     }
     for unit in document.units.into_iter().chain(document.coreos.units) {
         read_unit(unit, born)?;
     }
-    let keys: BTreeMap<String, IgnoredAny> = base_yaml::read(text).unwrap_or_default();
+    let keys: BTreeMap<String, IgnoredAny> = base_yaml::read_strict(text).unwrap_or_default();
     let known = ["files", "units", "write_files", "coreos"];
     for key in keys.into_keys().filter(|key| !known.contains(&key.as_str())) {
         born.skip(format!("key {key:?} is not looked at"));

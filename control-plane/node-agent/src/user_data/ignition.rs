@@ -67,7 +67,7 @@ struct Unit {
     contents: Option<String>,
     #[serde(default)]
     enabled: Option<bool>,
-    /// Of 2.0; later `enabled`.
+    /// A field of 2.0; later `enabled`.
     #[serde(default)]
     enable: Option<bool>,
     #[serde(default)]

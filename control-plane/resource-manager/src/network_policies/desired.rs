@@ -23,7 +23,7 @@ use super::IngressController;
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 /// Longest name of a label, behind its prefix.
 const LABEL_NAME_MAX: usize = 63;
-/// Of a longer one this much is replaced by `-` and the beginning of a checksum.
+/// The end of a longer one is replaced by `-` and this much of a checksum.
 const CHECKSUM_LENGTH: usize = 5;
 
 /// What the policies of a Service depend on, beside the Service.

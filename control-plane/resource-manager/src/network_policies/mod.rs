@@ -298,7 +298,7 @@ impl Context {
         let Some(namespace) = self.caches.namespaces.get(&ObjectKey::cluster(namespace)) else {
             return false;
         };
-        // Of a namespace that goes everything goes with it.
+        // A namespace that goes takes everything with it.
         namespace.metadata.deletion_timestamp.is_none()
             && service.metadata.deletion_timestamp.is_none()
             && (self.handled.is_empty() || self.handled.iter().any(|selector| selector.matches(namespace.labels())))

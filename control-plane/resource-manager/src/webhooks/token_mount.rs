@@ -26,7 +26,7 @@ pub(super) async fn patch(target: &Client, request: &Value) -> Result<Vec<Value>
     if account.is_empty() || account == "default" || !may_mount(pod) {
         return Ok(Vec::new());
     }
-    // Of a pod that is created its own namespace may be empty.
+    // A pod that is created may have no namespace of its own.
     let namespace = request["namespace"].as_str().unwrap_or_default();
     let accounts: Api<ServiceAccount> = Api::namespaced(target.clone(), namespace);
     let found = base_client::get(&accounts, account).await?;

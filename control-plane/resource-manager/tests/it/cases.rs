@@ -127,7 +127,7 @@ pub(crate) struct Ground {
 
 /// All cases of a file.
 pub(crate) fn cases(text: &str) -> Vec<Case> {
-    let documents: Vec<Value> = base_yaml::read_all(text).unwrap();
+    let documents: Vec<Value> = base_yaml::read_all_strict(text).unwrap();
     let read = |document: Value| {
         let name = document["name"].clone();
         serde_json::from_value(document).unwrap_or_else(|error| panic!("case {name}: {error}"))

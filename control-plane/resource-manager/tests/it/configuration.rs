@@ -16,7 +16,7 @@ fn read(data: Option<BTreeMap<String, String>>) -> ResourceManagerConfiguration 
         configuration,
         unknown,
         without_effect,
-    } = api_config::read(base_yaml::read(&file).unwrap()).unwrap();
+    } = api_config::read(base_yaml::read_strict(&file).unwrap()).unwrap();
     assert_eq!((unknown, without_effect), (Vec::new(), Vec::new()));
     configuration
 }

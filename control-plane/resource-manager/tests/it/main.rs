@@ -599,7 +599,7 @@ impl Address {
 }
 
 const MANAGER_USER: &str = "resource-manager";
-/// Ten mirrors of the target and the watch of the one applied kind, each of which may send about a dozen requests in a
+/// Ten caches of the target and the watch of the one applied kind, each of which may send about a dozen requests in a
 /// minute, from 0.1 s to 15 s apart.
 const REFUSED_MAX: usize = 11 * 12;
 

@@ -55,7 +55,7 @@ const ALL_THERE: DeletionFacts = DeletionFacts {
 };
 
 const HIBERNATE: Goal = Goal::Hibernate(HibernationFacts { api_server_runs: true });
-/// Of a shoot that is hibernated already, or was created so.
+/// The goal of a shoot that is hibernated already, or was created so.
 const ASLEEP: Goal = Goal::Hibernate(HibernationFacts { api_server_runs: false });
 
 fn deletion() -> Goal {

@@ -127,7 +127,7 @@ fn processing(episode: &Episode) -> Option<Result<(), String>> {
     };
     Some(match last.state {
         LastOperationState::Processing => Ok(()),
-        // Of an attempt that was under way.
+        // It belongs to an attempt that was under way.
         _ if episode.kind == RequestKind::Correction && is_under_way(&episode.before) => Ok(()),
         _ => Err(format!("{} the first report is {:?}", first.place(), first.state())),
     })

@@ -151,7 +151,7 @@ impl Drains {
         (EVICTION_PAUSE, refused)
     }
 
-    /// The mirror of the node's pods. One that is out of order is opened again: its client may be a former one.
+    /// The cache of the node's pods. One that is out of order is opened again: its client may be a former one.
     fn pods(&self, machine: &ObjectKey, client: &Client, node: &str) -> Cache<Pod> {
         let mut open = lock(&self.open);
         if let Some(drain) = open.get(machine)

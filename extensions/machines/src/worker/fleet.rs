@@ -1,4 +1,4 @@
-//! The objects of Workers in the seed: classes with their Secrets, deployments, and mirrors of what the machine controllers make
+//! The objects of Workers in the seed: classes with their Secrets, deployments, and caches of what the machine controllers make
 //! of them. It knows no provider.
 
 use std::collections::BTreeMap;

@@ -195,7 +195,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// The machines of classes that are not among `retained`, by their class, as the API server has them now: the mirrors may not
+    /// The machines of classes that are not among `retained`, by their class, as the API server has them now: the caches may not
     /// show the last of them yet. Those that no set would remove are deleted: no set, or none that still exists, owns them.
     async fn remove_left_over(
         &self,

@@ -1,5 +1,5 @@
 //! Taking over the machines that another seed has left. Machine objects are created with their provider IDs while the machine
-//! controllers leave them alone, and the controllers go on once their mirrors hold all of them: so none is made or removed
+//! controllers leave them alone, and the controllers go on once their caches hold all of them: so none is made or removed
 //! because it is not known yet.
 
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ use super::inheritance::{Inherited, inherit};
 use super::plan::Planned;
 use crate::left_alone::{LEFT_ALONE_ANNOTATION, is_left_alone, leave_alone};
 
-/// How long a mirror may lag behind what was just written.
+/// How long a cache may lag behind what was just written.
 const MIRROR_TIMEOUT: Duration = Duration::from_secs(60);
 /// Why machines are left alone, for people.
 const REASON: &str = "restored";

@@ -41,7 +41,7 @@ pub(super) const FREEZE: Patience = Patience {
 /// What has been written for a Worker.
 pub(super) struct Deployed {
     pub(super) planned: Vec<Planned>,
-    /// Of each deployment.
+    /// The generation of each deployment.
     pub(super) generations: Vec<i64>,
     pub(super) provider_status: Change<RawJson>,
     pub(super) own: WorkerOwn,

@@ -1,4 +1,4 @@
-//! What a client of the cloud can request, whichever body the cloud has.
+//! What a client of the cloud can request, whichever implementation the cloud has.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ pub enum Answer {
     Done,
 }
 
-/// The cloud, for one pair of keys and one region. A body implements [`CloudApi::call`] alone.
+/// The cloud, for one pair of keys and one region. An implementation provides [`CloudApi::call`] alone.
 #[async_trait]
 pub trait CloudApi: Send + Sync {
     /// Makes a call.

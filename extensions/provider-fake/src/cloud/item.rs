@@ -24,8 +24,8 @@ pub struct Item {
     pub tags: Tags,
     /// How it stands.
     pub state: State,
-    /// Of a network: where its traffic to the outside comes from. Of a load balancer that runs: where it listens. Of an
-    /// instance: its address in its subnet.
+    /// Where a network's traffic to the outside comes from; where a load balancer that runs listens; the address of an
+    /// instance in its subnet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<Ipv4Addr>,
 }
@@ -198,10 +198,10 @@ impl fmt::Debug for UserData {
 pub enum ItemChange {
     /// These tags are set; others stay.
     Tags(Tags),
-    /// Of a security group: what is accepted from now on.
+    /// What a security group accepts from now on.
     Rules(Vec<Rule>),
-    /// Of a load balancer: where it listens from now on.
+    /// Where a load balancer listens from now on.
     Ports(Vec<u16>),
-    /// Of a volume: the instance that it is attached to from now on.
+    /// The instance that a volume is attached to from now on.
     Attachment(Option<String>),
 }

@@ -17,7 +17,7 @@ const SEEDS: usize = 100;
 const HARMED_CALLS: u64 = 300;
 /// Processes that end in a life.
 const ENDS: usize = 4;
-/// Of a thousand calls of the API server, how many fail.
+/// How many of a thousand calls of the API server fail.
 const BROKEN: u64 = 120;
 
 /// A client of the seed some of whose calls fail. Calls are counted through all processes of a life.

@@ -33,7 +33,7 @@ struct Vector {
 
 /// Reads the entries of a vector.
 pub(super) fn read(text: &str) -> Result<Vec<Source>, Fault> {
-    let vector: Vector = base_yaml::read(text).map_err(|error| {
+    let vector: Vector = base_yaml::read_strict(text).map_err(|error| {
         Fault::user(format!("the text is no image vector: {error}"))
             .hint("write a list `images` of entries with name, repository and tag")
     })?;

@@ -25,7 +25,7 @@ const STEPS_MAX: usize = 6;
 /// The content of the certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
-    /// Of the certificate, and with a time behind it of authorities.
+    /// The common name of the certificate; authorities have it with a time behind it.
     pub(crate) common_name: String,
     pub(crate) dns_names: Vec<String>,
     pub(crate) addresses: Vec<IpAddr>,

@@ -14,13 +14,13 @@ use crate::refusal::Refusal;
 const KUBELET_UNIT: &str = "kubelet.service";
 const KUBELET_CONFIGURATION: &str = "/var/lib/kubelet/config/kubelet";
 const KERNEL_SETTINGS: &str = "/etc/sysctl.d/99-k8s-general.conf";
-/// Of gardener/gardener v1.150 extensions/pkg/webhook/controlplane/genericmutator/mutator.go.
+/// From gardener/gardener v1.150 extensions/pkg/webhook/controlplane/genericmutator/mutator.go.
 const CLOUD_PROVIDER_CONFIG: &str = "/var/lib/kubelet/cloudprovider.conf";
 const CLOUD_PROVIDER_CONFIG_MODE: u32 = 0o644;
 
 type Osc = OperatingSystemConfig;
 
-/// Of new machines.
+/// Changes what provisions new machines.
 pub(super) async fn provision(
     it: &dyn ControlPlane,
     context: &Context<'_>,
@@ -33,7 +33,7 @@ pub(super) async fn provision(
     it.provision_units(context, pool, &mut new.spec.units, units).await
 }
 
-/// Of running nodes.
+/// Changes what running nodes reconcile.
 pub(super) async fn reconcile(
     it: &dyn ControlPlane,
     context: &Context<'_>,
@@ -172,7 +172,7 @@ impl Configuration {
         if let Ok(fields) = serde_json::from_str(text) {
             return Ok(Self { fields, is_json: true });
         }
-        match base_yaml::read(text) {
+        match base_yaml::read_strict(text) {
             Ok(fields) => Ok(Self { fields, is_json: false }),
             Err(error) => Err(Fault::dependency(error)
                 .doing("read the kubelet's configuration")

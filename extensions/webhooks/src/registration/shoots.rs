@@ -89,6 +89,6 @@ impl ShootWebhooks {
                 faults.push(fault.doing(&format!("register webhooks in the shoot of {namespace}")));
             }
         }
-        Fault::joined(faults).map_or(Ok(()), Err)
+        Fault::check_none(faults)
     }
 }

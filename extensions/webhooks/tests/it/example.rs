@@ -22,7 +22,7 @@ use crate::world::{SHOOT_NAMESPACE, World, until_called};
 
 const CONFIG: &str = "cloud-provider-config";
 const FOLDER: &str = "/etc/kubernetes/cloudprovider";
-/// Of the seed document, shortened.
+/// The command in the seed document, shortened.
 const COMMAND: [&str; 4] = [
     "/hyperkube",
     "controller-manager",

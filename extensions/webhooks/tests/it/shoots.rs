@@ -35,7 +35,7 @@ fn unpacked(bytes: &[u8]) -> String {
 
 /// The first webhook of a configuration in a ManagedResource's text: its URL, and how many authorities it has.
 fn webhook(text: &str) -> (String, usize) {
-    let configuration: Value = base_yaml::read(text).unwrap();
+    let configuration: Value = base_yaml::read_strict(text).unwrap();
     assert_eq!(configuration["kind"], "MutatingWebhookConfiguration", "{text}");
     assert_eq!(configuration["metadata"]["name"], RESOURCE);
     let config = &configuration["webhooks"][0]["clientConfig"];

@@ -29,7 +29,7 @@ fn of_chart(chart: &str, values: &str) -> Vec<String> {
         let Some(text) = map["data"]["config.yaml"].as_str() else {
             continue;
         };
-        let document: Value = base_yaml::read(text).unwrap();
+        let document: Value = base_yaml::read_strict(text).unwrap();
         let name = map["metadata"]["name"].as_str().unwrap();
         all.extend(match document["kind"].as_str().unwrap() {
             "ControllerManagerConfiguration" => warnings::<ControllerManagerConfiguration>(name, document),

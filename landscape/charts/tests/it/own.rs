@@ -78,7 +78,7 @@ pub(crate) fn rendered(chart: &str, values: &str) -> Rendered {
 pub(crate) fn objects_of(rendered: &Rendered) -> Vec<Value> {
     let manifests = rendered.sorted.manifests.iter();
     manifests
-        .map(|manifest| base_yaml::read(&manifest.content).unwrap())
+        .map(|manifest| base_yaml::read_strict(&manifest.content).unwrap())
         .collect()
 }
 

@@ -80,7 +80,7 @@ fn as_in_pods(subject: Value) -> Value {
 fn of_manifests(paths: &[&str]) -> Rights {
     rights(paths.iter().flat_map(|path| {
         let text = std::fs::read_to_string(own::repository(path)).unwrap();
-        base_yaml::read_all::<Value>(&text).unwrap()
+        base_yaml::read_all_strict::<Value>(&text).unwrap()
     }))
 }
 
@@ -136,7 +136,7 @@ fn pods_run_as_accounts_that_the_chart_makes() {
 #[test]
 fn webhooks_of_the_garden_chart_are_those_of_the_manifest() {
     let text = std::fs::read_to_string(own::repository("deploy/production/admission-controller.yaml")).unwrap();
-    let manifest: Value = base_yaml::read(&text).unwrap();
+    let manifest: Value = base_yaml::read_strict(&text).unwrap();
     let objects = own::objects("garden", "generated");
     let name = manifest["metadata"]["name"].as_str().unwrap().to_owned();
     let mut chart = own::object(&objects, "ValidatingWebhookConfiguration", &name).clone();

@@ -21,7 +21,7 @@ fn section(kind: ExtensionKind) -> Section {
         .unwrap_or_else(|| unreachable!("no section {kind}"));
     let text = rest.split("\n## ").next().unwrap_or_default().to_owned();
     let blocks = text.split("```yaml\n").skip(1);
-    let blocks = blocks.map(|rest| base_yaml::read(rest.split("```").next().unwrap_or_default()).unwrap());
+    let blocks = blocks.map(|rest| base_yaml::read_strict(rest.split("```").next().unwrap_or_default()).unwrap());
     let blocks = blocks.collect();
     Section { text, blocks }
 }

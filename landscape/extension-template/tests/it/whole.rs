@@ -38,7 +38,7 @@ fn manifests_name_their_objects() {
             .filter(|file| file.path.starts_with("examples/") || file.path == "registration.yaml");
         for file in manifests {
             for document in file.text.split("\n---\n") {
-                let object: Value = base_yaml::read(document).unwrap();
+                let object: Value = base_yaml::read_strict(document).unwrap();
                 let place = format!("{folder}/{}", file.path);
                 assert!(
                     object["kind"].is_string() && object["metadata"]["name"].is_string(),

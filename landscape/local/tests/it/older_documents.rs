@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 /// Virtual time, longer than any wait inside the product.
 const PATIENCE: Duration = Duration::from_secs(3600);
-/// Of the seed: what a gardenlet writes for extensions.
+/// Documents of the seed: what a gardenlet writes for extensions.
 const INFRASTRUCTURE: &str = include_str!("older_documents/infrastructure.yaml");
 const CONTROL_PLANE: &str = include_str!("older_documents/control-plane.yaml");
-/// Of the garden: how extensions are made known and installed.
+/// Documents of the garden: how extensions are made known and installed.
 const REGISTRATION: &str = include_str!("older_documents/registration.yaml");
 const CHART_CUT_SHORT: &str = include_str!("older_documents/chart-cut-short.yaml");
 const SHOOT_OF_2019: &str = include_str!("older_documents/shoot-of-2019.yaml");

@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
     changes: usize,
 }
 
-/// Of these as many at once as there are processors to answer them on a small machine.
+/// So many lists at once as there are processors to answer them on a small machine.
 const LISTS_AT_ONCE: usize = 2;
 /// Bytes of each object when memory is measured.
 const STORED_BYTES: usize = 2_048;

@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
 
 /// Requests under way at a time.
 const AT_ONCE: usize = 8;
-/// Of the Shoots so many are patched.
+/// So many of the Shoots are patched.
 const PATCHED_MAX: u32 = 1_000;
 /// How often the whole list is read, whole and by pages.
 const LISTS: usize = 10;

@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
     /// How many charts are registered together
     #[arg(long, default_value_t = 60)]
     charts: u16,
-    /// Of a landscape with so many seeds alone
+    /// Measure only a landscape with so many seeds
     #[arg(long, value_parser = clap::value_parser!(u8).range(1..=i64::from(SEEDS_MAX)))]
     seeds: Option<u8>,
     /// For how many seconds each landscape is left alone at the end, before memory is read once more: what watches could

@@ -22,7 +22,7 @@ fn rendered(shell: &Shell, chart: &str, values: &str) -> Vec<Value> {
     let text = shell.run(&format!(
         "helm template test charts/{chart} --namespace {NAMESPACE} --values {file}"
     ));
-    base_yaml::read_all(&text).unwrap()
+    base_yaml::read_all_strict(&text).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

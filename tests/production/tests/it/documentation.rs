@@ -115,7 +115,7 @@ sed 's|/etc/kubernetes/garden/seed-authorizer.kubeconfig|{}|' deploy/production/
     fn lead(&self, service: &str, port: u16) {
         let manifest = self.shell.run("helm get manifest garden --namespace orangery-system");
         let mut changed = Vec::new();
-        for mut object in base_yaml::read_all::<Value>(&manifest).unwrap() {
+        for mut object in base_yaml::read_all_strict::<Value>(&manifest).unwrap() {
             let is_it = object["metadata"]["name"] == service && object["kind"] == "Service";
             if is_it {
                 object["spec"] = json!({"type": "ExternalName", "externalName": "localhost"});

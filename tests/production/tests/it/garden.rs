@@ -162,7 +162,7 @@ async fn nothing_else_is_served(garden: &Garden, replica: &Replica) {
 /// The credentials in a user's kubeconfig.
 pub(crate) fn credentials(garden: &Garden, user: &str) -> Value {
     let text = std::fs::read_to_string(garden.path(&format!("{user}.kubeconfig"))).unwrap();
-    let kubeconfig: Value = base_yaml::read(&text).unwrap();
+    let kubeconfig: Value = base_yaml::read_strict(&text).unwrap();
     kubeconfig["users"][0]["user"].clone()
 }
 

@@ -115,7 +115,7 @@ fn rewrite(mount: &Mounted, all: &[Mounted], port: u16, health: u16) {
     let Ok(text) = std::fs::read_to_string(&path) else {
         return;
     };
-    let mut config: Value = base_yaml::read(&local(&text, all)).unwrap();
+    let mut config: Value = base_yaml::read_strict(&local(&text, all)).unwrap();
     let server = &mut config["server"];
     server["healthProbes"] = listen_at(health);
     server["metrics"] = listen_at(health);

@@ -269,7 +269,7 @@ async fn garden_scenario() {
     registered(&world.garden, "admission-local").await;
     surroundings(&world).await;
     let shoots = world.shoots(NAMESPACE);
-    let mut manifest: Value = base_yaml::read(SHOOT).unwrap();
+    let mut manifest: Value = base_yaml::read_strict(SHOOT).unwrap();
     manifest["spec"]["provider"]["controlPlaneConfig"] = json!({"zone": "nowhere"});
     let create = async |manifest: &Value| {
         let shoot = serde_json::from_value(manifest.clone()).unwrap();

@@ -74,7 +74,7 @@ async fn a_pool_gets_machines_in_a_new_zone_and_keeps_those_that_it_has() {
     );
     assert_eq!(scene.nodes().await.len(), 2);
 
-    // Of another pool the zone is as new.
+    // A zone that comes with another pool is a new one, too.
     scene
         .with_pools(&[pool_in("pool-a", 2, &["b", "a"]), pool_in("pool-b", 1, &["c"])])
         .await;

@@ -1,4 +1,4 @@
-//! The suite of all bodies on a real etcd, and what only a body on etcd can meet. Started by `cargo xtask test stores`.
+//! The suite of all backends on a real etcd, and what only that backend can meet. Started by `cargo xtask test stores`.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in these files everything is a test")]
 
@@ -28,7 +28,7 @@ use cluster_store::{Change, Changes, Key, Listing, Page, Range, Revision, Store,
 use cluster_store_etcd::{EtcdOptions, EtcdStore};
 use futures::{FutureExt, StreamExt};
 use serde_json::json;
-use suite::{Body, object, pod};
+use suite::{Backend, object, pod};
 use tests_parts::Etcd;
 use tokio::runtime::{Builder, Runtime};
 
@@ -81,7 +81,7 @@ fn address(store: &dyn Store) -> usize {
     std::ptr::from_ref(store).addr()
 }
 
-impl Body for OnEtcd {
+impl Backend for OnEtcd {
     fn fresh(&self) -> Arc<dyn Store> {
         self.store(format!("/test/{}", self.made.fetch_add(1, Ordering::Relaxed)))
     }

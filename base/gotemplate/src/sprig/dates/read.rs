@@ -432,7 +432,7 @@ impl<'t> Reader<'t> {
             return Err("day-of-year out of range");
         }
         let (month, day) = found.unwrap_or_else(|| {
-            // Of a year without a February 29.
+            // The day is counted in a year without a February 29.
             let (mut month, mut day) = (1, day_of_year);
             while day > days_in(month, 1) {
                 day -= days_in(month, 1);

@@ -48,7 +48,7 @@ impl<'a> Text<'a> {
         let (bytes, broken) = match bytes {
             Ok(bytes) => match first_bad(&bytes) {
                 None => (bytes, None),
-                // Of a text that ends within a character, all before that is read first.
+                // Where a text ends within a character, all before that is read first.
                 Some((bad, why)) if why == INCOMPLETE => (shortened(bytes, bad), Some(why)),
                 Some((bad, why)) => (cut(bytes, bad, first), Some(why)),
             },

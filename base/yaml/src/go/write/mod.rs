@@ -171,7 +171,7 @@ impl Writer {
         if !entries[first..].windows(2).all(|pair| less(&pair[0], &pair[1])) {
             let mut sorted = entries[first..].to_vec();
             order::sort(&mut sorted, &less);
-            // Of keys that are the same the last counts; equal ones kept their order.
+            // The last of several equal keys counts; the sort has left them in their order.
             let mut unique: Vec<Entry> = Vec::with_capacity(sorted.len());
             for entry in sorted {
                 match unique.last_mut() {

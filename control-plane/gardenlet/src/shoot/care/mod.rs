@@ -1,4 +1,4 @@
-//! How a shoot is, beside what was done to it: its conditions and constraints. Everything is seen through mirrors; they are
+//! How a shoot is, beside what was done to it: its conditions and constraints. Everything is seen through caches; they are
 //! written when they change.
 
 mod evaluate;

@@ -1,5 +1,5 @@
-//! What is seen of a shoot: its control plane, what runs in it, its nodes, and what its extensions report. It reads mirrors;
-//! only a shoot whose nodes are not mirrored yet is connected to.
+//! What is seen of a shoot: its control plane, what runs in it, its nodes, and what its extensions report. It reads caches;
+//! only a shoot whose nodes are not cached yet is connected to.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -114,7 +114,7 @@ pub(super) async fn observe(context: &Context, shoot: &core::Shoot) -> Seen {
     }
 }
 
-/// What is seen through the mirrors of the shoot's own objects.
+/// What is seen through the caches of the shoot's own objects.
 fn look_inside(inside: &InsideOne) -> Inside {
     Inside {
         nodes: inside.nodes.as_ref().map(nodes),
@@ -122,8 +122,8 @@ fn look_inside(inside: &InsideOne) -> Inside {
     }
 }
 
-fn nodes(mirror: &Cache<Node>) -> Result<Vec<(String, bool)>, String> {
-    readable(mirror, "the nodes have not been listed yet")?;
+fn nodes(cache: &Cache<Node>) -> Result<Vec<(String, bool)>, String> {
+    readable(cache, "the nodes have not been listed yet")?;
     let ready = |node: &Node| {
         let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
         conditions
@@ -131,7 +131,7 @@ fn nodes(mirror: &Cache<Node>) -> Result<Vec<(String, bool)>, String> {
             .flatten()
             .any(|condition| condition.type_ == "Ready" && condition.status == "True")
     };
-    let nodes = mirror.list();
+    let nodes = cache.list();
     Ok(nodes.iter().map(|node| (node.name_any(), ready(node))).collect())
 }
 
@@ -144,13 +144,13 @@ fn webhooks(inside: &InsideOne) -> Result<Option<(&'static str, String)>, String
     Ok(problem(&validating.list(), &mutating.list()))
 }
 
-fn readable<K>(mirror: &Cache<K>, not_yet: &str) -> Result<(), String>
+fn readable<K>(cache: &Cache<K>, not_yet: &str) -> Result<(), String>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
-    match mirror.error() {
+    match cache.error() {
         Some(error) => Err(error),
-        None if mirror.is_ready() => Ok(()),
+        None if cache.is_ready() => Ok(()),
         None => Err(not_yet.to_owned()),
     }
 }

@@ -22,17 +22,17 @@ use draining::{Draining, Metadata};
 const NO_CLEANUP: &str = "shoot.gardener.cloud/no-cleanup";
 /// Namespaces that every cluster has; they are emptied, not deleted.
 const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
-/// Of webhooks: only the API server uses them.
+/// The grace of webhooks: only the API server uses them.
 const WEBHOOKS_GRACE: Grace = Grace {
     annotation: "shoot.gardener.cloud/cleanup-webhooks-finalize-grace-period-seconds",
     default_seconds: 300,
 };
-/// Of custom resources and their definitions: users' operators may take down a whole system behind one.
+/// The grace of custom resources and their definitions: users' operators may take down a whole system behind one.
 const EXTENDED_APIS_GRACE: Grace = Grace {
     annotation: "shoot.gardener.cloud/cleanup-extended-apis-finalize-grace-period-seconds",
     default_seconds: 3600,
 };
-/// Of everything else.
+/// The grace of everything else.
 const KUBERNETES_RESOURCES_GRACE: Grace = Grace {
     annotation: "shoot.gardener.cloud/cleanup-kubernetes-resources-finalize-grace-period-seconds",
     default_seconds: 300,

@@ -28,20 +28,20 @@ use super::secrets::{ShootSecrets, deploy_kubeconfig};
 use super::shoot_access;
 use crate::context::{MANAGER, SeedCaches};
 
-/// A workload of which all are mirrored.
-trait Mirrored: Replicated {
-    /// The mirror of all of them.
-    fn mirror(caches: &SeedCaches) -> &Cache<Self>;
+/// A workload of which all are cached.
+trait Cached: Replicated {
+    /// The cache of all of them.
+    fn cache(caches: &SeedCaches) -> &Cache<Self>;
 }
 
-impl Mirrored for Deployment {
-    fn mirror(caches: &SeedCaches) -> &Cache<Self> {
+impl Cached for Deployment {
+    fn cache(caches: &SeedCaches) -> &Cache<Self> {
         &caches.deployments
     }
 }
 
-impl Mirrored for StatefulSet {
-    fn mirror(caches: &SeedCaches) -> &Cache<Self> {
+impl Cached for StatefulSet {
+    fn cache(caches: &SeedCaches) -> &Cache<Self> {
         &caches.stateful_sets
     }
 }
@@ -117,7 +117,7 @@ async fn present(op: &Operation, component: &dyn Component) -> Result<Option<Pre
     }
 }
 
-/// Not by the mirror, which may be behind what was scaled or written a moment ago.
+/// Not by the cache, which may be behind what was scaled or written a moment ago.
 async fn present_as<K: Replicated>(op: &Operation, name: &str) -> Result<Option<Present>, Fault> {
     let found = get(&op.here::<K>(), name).await?;
     Ok(found.map(|found| Present {
@@ -206,13 +206,13 @@ pub(crate) async fn wait(op: &Operation, id: ComponentId, written: i64, until: O
     }
 }
 
-async fn wait_as<K: Mirrored>(
+async fn wait_as<K: Cached>(
     op: &Operation,
     name: &str,
     until: Option<Instant>,
     why_not: impl Fn(&K) -> Option<String>,
 ) -> Result<(), Fault> {
-    op.wait_for(K::mirror(&op.context.seed_caches), name, until, why_not)
+    op.wait_for(K::cache(&op.context.seed_caches), name, until, why_not)
         .await
 }
 
@@ -274,7 +274,7 @@ pub(crate) async fn scale_to_zero(op: &Operation, id: ComponentId, until: Option
     }
 }
 
-async fn scale_to_zero_as<K: Mirrored>(op: &Operation, name: &str, until: Option<Instant>) -> Result<(), Fault> {
+async fn scale_to_zero_as<K: Cached>(op: &Operation, name: &str, until: Option<Instant>) -> Result<(), Fault> {
     let params = PatchParams {
         field_manager: Some(MANAGER.to_owned()),
         ..PatchParams::default()

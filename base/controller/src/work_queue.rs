@@ -1,10 +1,10 @@
-//! What calls for an object, and when it has its turn then: at once, or after the back-off of its failures.
+//! Which objects a controller is to reconcile, and when: at once, or after the back-off of their failures.
 //!
 //! In controller-runtime (v0.22 pkg/controller/priorityqueue and client-go's workqueue) every event of an object that
-//! fails has it reconciled at once: one that comes during the turn right after it, one that comes later in front of its
+//! fails has it reconciled at once: one that comes during a reconcile right after it, one that comes later in front of its
 //! back-off. A controller that labels what it fails on, or whose status another one turns into a label, so retries
 //! without a pause, unless its author has added a predicate. Here only a change that requests something new ends a back-off.
-//! Nothing is lost by that: a failure always plans another turn, and that turn sees the object as it is then.
+//! Nothing is lost by that: a failure always plans another reconcile, which sees the object as it is then.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,24 +21,25 @@ use crate::key::ObjectKey;
 use crate::queue::Queue;
 use crate::trouble::FailureLog;
 
-/// While an object fails, changes of related objects call for it no sooner than this: they may be our own
-/// writes, and must not defeat the backoff.
-const RELATED_PAUSE: Duration = Duration::from_secs(1);
+/// While an object fails, a change that may be our own write has it reconciled no sooner than this: it must not defeat the
+/// back-off.
+const RELEVANT_CHANGE_PAUSE: Duration = Duration::from_secs(1);
 
-/// How urgent a call for an object that fails is. One that does not fail has its turn at once, whatever calls.
+/// Why an object is enqueued, which decides when one that fails is reconciled. Another is reconciled at once, whatever the
+/// trigger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Weight {
+pub(crate) enum Trigger {
     /// Something else is requested: at once.
-    News,
-    /// Something has changed that may matter, and that may be our own doing: after [`RELATED_PAUSE`].
-    Related,
+    NewRequest,
+    /// Something has changed that may matter, and that may be our own doing: after [`RELEVANT_CHANGE_PAUSE`].
+    RelevantChange,
     /// Something about it has changed that requests nothing: when its back-off is over.
-    Touch,
+    OtherChange,
 }
 
-/// The queue of one controller and the failures of its objects, shared by all callers.
+/// The queue of one controller and the failures of its objects, shared by all that enqueue.
 #[derive(Default)]
-pub(crate) struct Calls {
+pub(crate) struct WorkQueue {
     state: Mutex<State>,
     pub(crate) wake: Notify,
 }
@@ -47,36 +48,37 @@ pub(crate) struct Calls {
 pub(crate) struct State {
     pub(crate) queue: Queue,
     pub(crate) failing: BTreeMap<ObjectKey, Failing>,
-    turns: BTreeMap<ObjectKey, Turn>,
+    last_reconciles: BTreeMap<ObjectKey, LastReconcile>,
 }
 
-/// The last turn of an object.
+/// The last reconcile of an object.
 #[derive(Debug)]
-struct Turn {
+struct LastReconcile {
     /// The resource version of the object as it was seen.
     version: Option<String>,
-    /// Whether the turn before saw the same.
+    /// Whether the one before saw the same.
     twice: bool,
 }
 
 impl State {
-    /// Records that a turn begins for an object as `version`.
-    pub(crate) fn begins(&mut self, key: &ObjectKey, version: Option<String>) {
-        let before = self.turns.get(key);
+    /// Records that a reconcile begins of an object as `version`.
+    pub(crate) fn begin_reconcile(&mut self, key: &ObjectKey, version: Option<String>) {
+        let before = self.last_reconciles.get(key);
         let twice = version.is_some() && before.is_some_and(|before| before.version == version);
-        self.turns.insert(key.clone(), Turn { version, twice });
+        self.last_reconciles
+            .insert(key.clone(), LastReconcile { version, twice });
     }
 
-    /// Whether the last turn may have seen the object as it was before the previous turn's write: what it found done may
-    /// not be done any more. The next change of the object, even of its status alone, must call for a turn.
+    /// Whether the last reconcile may have seen the object as it was before the write of the one before: what it found done may
+    /// not be done any more. The next change of the object, even of its status alone, must have it reconciled.
     pub(crate) fn may_be_stale(&self, key: &ObjectKey) -> bool {
-        self.turns.get(key).is_some_and(|turn| turn.twice)
+        self.last_reconciles.get(key).is_some_and(|last| last.twice)
     }
 
     /// Forgets an object that is gone.
     pub(crate) fn forget(&mut self, key: &ObjectKey) {
         self.failing.remove(key);
-        self.turns.remove(key);
+        self.last_reconciles.remove(key);
     }
 }
 
@@ -87,20 +89,20 @@ pub(crate) struct Failing {
     pub(crate) log: FailureLog,
 }
 
-impl Calls {
+impl WorkQueue {
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn call(&self, key: ObjectKey, weight: Weight) {
+    pub(crate) fn enqueue(&self, key: ObjectKey, trigger: Trigger) {
         let now = Instant::now();
         let mut state = self.lock();
         let fails = state.failing.contains_key(&key);
-        let after_failure = match weight {
-            Weight::News => Some(now),
-            Weight::Related if fails => Some(now + RELATED_PAUSE),
-            Weight::Related => Some(now),
-            Weight::Touch => None,
+        let after_failure = match trigger {
+            Trigger::NewRequest => Some(now),
+            Trigger::RelevantChange if fails => Some(now + RELEVANT_CHANGE_PAUSE),
+            Trigger::RelevantChange => Some(now),
+            Trigger::OtherChange => None,
         };
         if !state.queue.request_again(&key, after_failure) {
             match after_failure {
@@ -118,7 +120,7 @@ impl Calls {
 /// Knows when the objects of one controller are retried.
 #[derive(Clone)]
 pub struct Retries {
-    pub(crate) calls: Arc<Calls>,
+    pub(crate) work_queue: Arc<WorkQueue>,
     pub(crate) backoff: Backoff,
 }
 
@@ -126,7 +128,12 @@ impl Retries {
     /// How long the object `key`, which is being reconciled, will wait if it fails now with a fault of this class. A change
     /// that ends its back-off, or one of a related object, has it retried sooner.
     pub fn delay(&self, key: &ObjectKey, class: FaultClass) -> Duration {
-        let before = self.calls.lock().failing.get(key).map_or(0, |failing| failing.in_a_row);
+        let before = self
+            .work_queue
+            .lock()
+            .failing
+            .get(key)
+            .map_or(0, |failing| failing.in_a_row);
         self.backoff.delay(class, before.saturating_add(1))
     }
 }
@@ -157,9 +164,9 @@ pub fn changed_by_others<K: Resource>(old: Option<&K>, new: &K) -> bool {
     concerns(old) != concerns(new)
 }
 
-/// Whether a change requests something else, or lets a deletion go on. Neither can be a controller's own doing turn
-/// after turn: operations are requested by others, and what is being deleted gets no new finalizers.
-pub(crate) fn is_news<K: Resource>(old: Option<&K>, new: &K) -> bool {
+/// Whether a change requests something else, or lets a deletion go on. Neither can be a controller's own doing again
+/// and again: operations are requested by others, and what is being deleted gets no new finalizers.
+pub(crate) fn is_new_request<K: Resource>(old: Option<&K>, new: &K) -> bool {
     let Some(old) = old else { return true };
     let (old, new) = (old.meta(), new.meta());
     let operation = |meta: &ObjectMeta| meta.annotations.as_ref()?.get(annotations::OPERATION).cloned();

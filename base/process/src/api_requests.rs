@@ -1,5 +1,5 @@
-//! A layer around a process's clients: it counts calls, and knows which kinds have been listed, so that `/readyz` can name the
-//! one that is missing. It changes neither requests nor answers.
+//! A layer around a process's clients: it counts API requests, and knows which kinds have been listed, so that `/readyz` can
+//! name the one that is missing. It changes neither requests nor answers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,42 +14,42 @@ use prometheus_client::metrics::family::Family;
 
 type Labels = Vec<(String, String)>;
 
-/// What the calls of a process have shown. Clones share it.
+/// What the API requests of a process have shown. Clones share it.
 #[derive(Clone)]
-pub struct Calls {
+pub struct ApiRequests {
     /// Kinds that were listed or watched, with why they have not been answered yet; none once they were.
     kinds: Arc<Mutex<BTreeMap<String, Option<String>>>>,
-    requests: Family<Labels, Counter>,
+    counters: Family<Labels, Counter>,
 }
 
-impl Calls {
+impl ApiRequests {
     /// None so far; they are counted in `metrics`.
     #[must_use]
     pub fn new(metrics: &Metrics) -> Self {
-        let requests = metrics.register(
+        let counters = metrics.register(
             "api_requests",
             "Requests to API servers, by verb and code; code 0 for those without an answer",
             Family::default,
         );
         Self {
             kinds: Arc::default(),
-            requests,
+            counters,
         }
     }
 
-    /// The client, whose calls are counted. Must be called within a tokio runtime.
+    /// The client, whose requests are counted. Must be called within a tokio runtime.
     #[must_use]
     pub fn around(&self, client: Client) -> Client {
-        let (calls, namespace) = (self.clone(), client.default_namespace().to_owned());
+        let (requests, namespace) = (self.clone(), client.default_namespace().to_owned());
         let service = tower::service_fn(move |request: Request<Body>| {
-            let (calls, client) = (calls.clone(), client.clone());
+            let (requests, client) = (requests.clone(), client.clone());
             let call = Call::of(&request);
-            calls.begun(&call);
+            requests.begun(&call);
             async move {
                 let answer = client.send(request).await;
                 match &answer {
-                    Ok(response) => calls.ended(&call, response.status().as_u16(), ""),
-                    Err(error) => calls.ended(&call, 0, &error.to_string()),
+                    Ok(response) => requests.ended(&call, response.status().as_u16(), ""),
+                    Err(error) => requests.ended(&call, 0, &error.to_string()),
                 }
                 answer
             }
@@ -81,7 +81,7 @@ impl Calls {
             ("verb".to_owned(), call.verb.to_string()),
             ("code".to_owned(), code.to_string()),
         ];
-        self.requests.get_or_create(&labels).inc();
+        self.counters.get_or_create(&labels).inc();
         let Some(kind) = kind(call) else { return };
         let mut kinds = self.kinds();
         let known = kinds.entry(kind).or_insert_with(|| Some(String::new()));
@@ -149,15 +149,15 @@ mod tests {
     #[tokio::test]
     async fn a_kind_that_was_refused_is_named_until_it_is_listed() {
         let metrics = Metrics::new();
-        let calls = Calls::new(&metrics);
-        assert!(calls.missing().is_some(), "nothing was requested yet");
-        let client = calls.around(server());
+        let requests = ApiRequests::new(&metrics);
+        assert!(requests.missing().is_some(), "nothing was requested yet");
+        let client = requests.around(server());
         let maps: Api<ConfigMap> = Api::all(client.clone());
         maps.list(&ListParams::default()).await.unwrap();
-        assert_eq!(calls.missing(), None);
+        assert_eq!(requests.missing(), None);
         let secrets: Api<Secret> = Api::namespaced(client, "a");
         secrets.list(&ListParams::default()).await.unwrap_err();
-        let missing = calls.missing().unwrap();
+        let missing = requests.missing().unwrap();
         assert_eq!(missing, "secrets of namespace a not listed: the API server answers 403");
         let text = metrics.encode();
         assert!(
