@@ -57,7 +57,8 @@ impl Context {
         self.served.info().has_status(self.version())
     }
 
-    /// The version in which a write is prepared and validated: that of the request for a custom resource, the hub else.
+    /// The version in which a write is prepared and validated: that of the request for a custom resource, the hub
+    /// otherwise.
     pub(crate) fn working_version(&self) -> &str {
         match self.served.role {
             Role::Custom => self.version(),
