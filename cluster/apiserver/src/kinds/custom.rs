@@ -280,7 +280,7 @@ impl Kind for CustomKind {
         }
         if let Some(schema) = self.schema(to).filter(|_| !same) {
             schema.prune(&mut object);
-            schema.drop_nulls(&mut object);
+            schema.normalize(&mut object);
         }
         Ok(object)
     }

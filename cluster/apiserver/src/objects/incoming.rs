@@ -141,7 +141,7 @@ pub(crate) fn accept(
         let unknown = schema.prune(&mut object);
         problems.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
         if context.served.role != Role::Custom {
-            schema.drop_nulls(&mut object);
+            schema.normalize(&mut object);
             if !schema.is_of_go() {
                 check_leaf_types(context, schema, &object, source)?;
             }
@@ -154,7 +154,7 @@ pub(crate) fn accept(
         (source, whole.as_ref().unwrap_or(&object)),
     )?;
     complete(context, schema.as_ref(), source, &mut object)?;
-    metadata::tidy(metadata::of_mut(&mut object)?);
+    metadata::normalize(metadata::of_mut(&mut object)?);
     Ok(Incoming { object, warnings })
 }
 
@@ -188,7 +188,7 @@ fn complete(
             Source::Applied(_) => {
                 schema.fill(object).map_err(too_many)?;
                 if let (Some(schema), Some(metadata)) = (schema.field("metadata"), object.get_mut("metadata")) {
-                    schema.drop_nulls(metadata);
+                    schema.normalize(metadata);
                 }
             }
             _ => schema.default(object).map_err(too_many)?,

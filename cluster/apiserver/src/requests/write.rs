@@ -136,7 +136,7 @@ impl Write<'_> {
             .hub_schema()
             .filter(|_| context.served.role != Role::Custom)
         {
-            schema.settle(&mut object);
+            schema.normalize_as_stored(&mut object);
         }
         let found = self.validate(&call, &object, None);
         let info = context.served.info();
@@ -231,7 +231,7 @@ impl Write<'_> {
         let _address = address_allocation::prepare(context, &mut object, Some(&old)).await?;
         let as_sent = is_removable(context, &object).then(|| object.clone());
         if let Some(schema) = context.served.hub_schema().filter(|schema| schema.is_of_go()) {
-            schema.settle(&mut object);
+            schema.normalize_as_stored(&mut object);
             managed_fields::keep_times(&mut object, &old);
         }
         self.raise_generation(&call, &mut object, &old)?;
@@ -343,7 +343,7 @@ impl Write<'_> {
             return false;
         };
         let before = object.clone();
-        schema.drop_nulls(object);
+        schema.normalize(object);
         before != *object
     }
 
@@ -360,7 +360,7 @@ impl Write<'_> {
 
     async fn object(&self, mut object: Value) -> Result<Object, Status> {
         let metadata = metadata::of_mut(&mut object)?;
-        metadata::tidy(metadata);
+        metadata::normalize(metadata);
         let (served, version) = (&self.context.served, self.context.working_version());
         if version != served.storage_version {
             // A webhook gets no resourceVersion, which is not stored either.
@@ -380,7 +380,7 @@ impl Write<'_> {
 
 /// The last state of an object that is removed. It is not stored again, so only its metadata are normalized.
 fn last_state(mut object: Value, as_sent: Option<Value>) -> Result<Object, Status> {
-    metadata::tidy(metadata::of_mut(&mut object)?);
+    metadata::normalize(metadata::of_mut(&mut object)?);
     let last = match as_sent {
         Some(mut as_sent) => {
             as_sent["metadata"] = object["metadata"].take();
