@@ -264,8 +264,8 @@ async fn admit_and_remove(
     for attempt in 1.. {
         let entry = context.current(name).await?;
         options.check_preconditions(context, &entry)?;
-        let old =
-            conversion::to_store_again(&context.server.network, &context.served, context.version(), &entry).await?;
+        let old = conversion::value_for_next_write(&context.server.network, &context.served, context.version(), &entry)
+            .await?;
         let call = context.call(Operation::Delete, name, options.is_dry());
         node_restriction::restrict(context, None, Some(&old))?;
         gatekeeping::admit(context, name, None, Some(&old)).await?;

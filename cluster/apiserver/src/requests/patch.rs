@@ -237,9 +237,9 @@ impl Request {
         live: Option<&Entry>,
     ) -> Result<Incoming, Status> {
         let live = match live {
-            Some(live) => {
-                Some(conversion::value(&context.server.network, &context.served, context.version(), live).await?)
-            }
+            Some(live) => Some(
+                conversion::entry_as_value(&context.server.network, &context.served, context.version(), live).await?,
+            ),
             None => None,
         };
         let schema = context

@@ -30,7 +30,7 @@ pub(crate) async fn answer(context: &Context, paths: &ScalePaths, verb: &str, bo
     match verb {
         "get" => {
             let entry = context.current(context.name()).await?;
-            let object = conversion::value(
+            let object = conversion::entry_as_value(
                 &context.server.network,
                 &context.served,
                 context.working_version(),
@@ -101,7 +101,7 @@ async fn apply(context: &Context, paths: &ScalePaths, wanted: &Value) -> Result<
     let schema = served.kind.schema(context.version()).unwrap_or_else(Schema::any);
     for _ in 0..TRIES_MAX {
         let live = context.current(name).await?;
-        let object = conversion::value(&context.server.network, served, context.version(), &live).await?;
+        let object = conversion::entry_as_value(&context.server.network, served, context.version(), &live).await?;
         let api_version = served.info().api_version(context.version());
         let mut applied = json!({"apiVersion": api_version, "kind": served.info().kind, "metadata": {"name": name}});
         if !set(&mut applied, &paths.spec_replicas, Value::from(replicas)) {
@@ -146,7 +146,7 @@ async fn replace(
 
 /// The object as a Scale.
 async fn scale_of(context: &Context, entry: &Entry, paths: &ScalePaths) -> Result<Value, Status> {
-    let object = conversion::value(
+    let object = conversion::entry_as_value(
         &context.server.network,
         &context.served,
         context.working_version(),
@@ -222,7 +222,8 @@ async fn change(
             let error = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
             return Err(Status::invalid("autoscaling", "Scale", name, &[error]));
         }
-        let mut object = conversion::value(&context.server.network, &context.served, context.version(), &live).await?;
+        let mut object =
+            conversion::entry_as_value(&context.server.network, &context.served, context.version(), &live).await?;
         let before = at(&object, &paths.spec_replicas).and_then(Value::as_i64);
         if !set(&mut object, &paths.spec_replicas, Value::from(replicas)) {
             return Err(Status::internal("the object has no place for its replicas"));

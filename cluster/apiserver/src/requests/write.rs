@@ -213,7 +213,7 @@ impl Write<'_> {
         let context = self.context;
         let (kind, name) = (&context.served.kind, &*live.key.name);
         let mut object = self.working(object)?;
-        let old = conversion::value(
+        let old = conversion::entry_as_value(
             &context.server.network,
             &context.served,
             context.working_version(),
@@ -365,7 +365,7 @@ impl Write<'_> {
         if version != served.storage_version {
             // A webhook gets no resourceVersion, which is not stored either.
             metadata.remove("resourceVersion");
-            object = conversion::object(
+            object = conversion::convert_value(
                 &self.context.server.network,
                 &self.context.served,
                 object,
