@@ -36,7 +36,7 @@ pub(crate) struct Admission {
     /// Whether there is any quota, or was.
     quotas: AtomicBool,
     /// Held by the write whose quota is counted.
-    pub(crate) quota_turn: tokio::sync::Mutex<()>,
+    pub(crate) quota_lock: tokio::sync::Mutex<()>,
 }
 
 /// What is configured, by the names of the objects.

@@ -16,7 +16,7 @@ use crate::kinds::{conversion, metadata};
 use crate::objects::incoming::{self, Incoming, Source};
 use crate::requests::managed_fields::KindVersions;
 use crate::requests::read;
-use crate::requests::write::{Refusal, TURNS_MAX, overtaken};
+use crate::requests::write::{EXCLUSIVE_RETRIES_MAX, Refusal, overtaken};
 use crate::state::context::Context;
 use crate::state::pending_write::Write;
 use crate::wire::answer::Answer;
@@ -205,10 +205,10 @@ impl Request {
             write.warnings = incoming.warnings;
             match write.replace(&live, incoming.object).await {
                 Ok(written) => return Ok((StatusCode::OK, written.entry().clone(), write.warnings)),
-                Err(Refusal::Overtaken) if attempt < TURNS_MAX => {}
+                Err(Refusal::Overtaken) if attempt < EXCLUSIVE_RETRIES_MAX => {}
                 Err(Refusal::Overtaken) => return Err(overtaken()),
                 // kube-apiserver's store applies the patch again without a limit: others' writes are no reason to refuse it.
-                Err(Refusal::Stale) if !pinned && attempt < TURNS_MAX => {}
+                Err(Refusal::Stale) if !pinned && attempt < EXCLUSIVE_RETRIES_MAX => {}
                 Err(Refusal::Stale) => break,
                 Err(Refusal::Status(status)) => return Err(status),
             }

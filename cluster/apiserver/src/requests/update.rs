@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::kinds::metadata;
 use crate::objects::incoming::{self, Incoming, Source};
-use crate::requests::write::{Refusal, TURNS_MAX, check_number, overtaken};
+use crate::requests::write::{EXCLUSIVE_RETRIES_MAX, Refusal, check_number, overtaken};
 use crate::requests::{patch, read};
 use crate::state::context::Context;
 use crate::state::pending_write::Write;
@@ -74,7 +74,7 @@ async fn put(context: &Context, incoming: Incoming, shape: Shape) -> Result<Answ
                     .await?
                     .warn(write.warnings));
             }
-            Err(Refusal::Overtaken) if attempt < TURNS_MAX => {}
+            Err(Refusal::Overtaken) if attempt < EXCLUSIVE_RETRIES_MAX => {}
             Err(Refusal::Overtaken) => return Err(overtaken()),
             Err(Refusal::Stale) if unconditional && attempt < TRIES_MAX => {}
             Err(Refusal::Stale) => break,

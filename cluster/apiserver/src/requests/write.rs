@@ -13,13 +13,13 @@ use crate::kinds::registry::Role;
 use crate::kinds::{conversion, definition, metadata, namespaces, strategies};
 use crate::objects::retained_fields::keep_stored;
 use crate::requests::{address_allocation, ineffective_kinds, managed_fields};
-use crate::state::context::{Context, Turn};
+use crate::state::context::{Context, ExclusiveWrite};
 use crate::state::pending_write::Write;
 use crate::state::reader::Reader;
 use crate::wire::status::Status;
 
 /// How often a write is validated again because another process was faster with one that depends on the same objects.
-pub(crate) const TURNS_MAX: usize = 64;
+pub(crate) const EXCLUSIVE_RETRIES_MAX: usize = 64;
 /// How often a name is generated again when it is taken, as in kube-apiserver.
 const NAME_TRIES_MAX: usize = 8;
 
@@ -108,7 +108,7 @@ impl Write<'_> {
                 Err(Refusal::Status(status))
                     if generate && attempt < NAME_TRIES_MAX && status.reason() == "AlreadyExists" => {}
                 Err(Refusal::Status(status)) => return Err(status),
-                Err(Refusal::Overtaken | Refusal::Stale) if attempt < TURNS_MAX => {}
+                Err(Refusal::Overtaken | Refusal::Stale) if attempt < EXCLUSIVE_RETRIES_MAX => {}
                 Err(Refusal::Overtaken | Refusal::Stale) => return Err(overtaken()),
             }
         }
@@ -152,7 +152,7 @@ impl Write<'_> {
         gatekeeping::admit(context, &name, Some(&object), None).await?;
         definition_conditions::check_names(context, &object)?;
         self.run_validating_admission(&call, &object, None).await?;
-        let turn = context.turn(&call).await?;
+        let exclusive = context.begin_exclusive_write(&call).await?;
         let review = Review {
             call,
             object: Some(&object),
@@ -172,7 +172,7 @@ impl Write<'_> {
         if self.dry_run {
             return Ok(self.create_dry(key, stored).await?);
         }
-        let entry = turn.store.create(key, stored).await;
+        let entry = exclusive.store.create(key, stored).await;
         let entry = entry.map_err(|error| self.refusal(&name, error))?;
         self.observe_write(&entry).await?;
         Ok(entry)
@@ -243,7 +243,7 @@ impl Write<'_> {
         node_restriction::restrict(context, Some(&object), Some(&old))?;
         gatekeeping::admit(context, name, Some(&object), Some(&old)).await?;
         self.run_validating_admission(&call, &object, Some(&old)).await?;
-        let turn = context.turn(&call).await?;
+        let exclusive = context.begin_exclusive_write(&call).await?;
         let review = Review {
             call,
             object: Some(&object),
@@ -256,7 +256,7 @@ impl Write<'_> {
         }
         if is_removable(context, &object) {
             self.count_in_quotas(&call, &object, Some(&old)).await?;
-            return self.remove(&turn, live, last_state(object, as_sent)?).await;
+            return self.remove(&exclusive, live, last_state(object, as_sent)?).await;
         }
         let has_dropped_nulls = self.drop_applied_nulls(&mut object);
         let stored = self.count_and_encode(&call, object, Some(&old)).await?;
@@ -273,13 +273,13 @@ impl Write<'_> {
                 ..live.clone()
             }));
         }
-        let entry = turn.store.update(&live.key, live.revision, stored).await;
+        let entry = exclusive.store.update(&live.key, live.revision, stored).await;
         let entry = entry.map_err(|error| self.refusal(name, error))?;
         self.observe_write(&entry).await?;
         Ok(Written::Stored(entry))
     }
 
-    async fn remove(&self, turn: &Turn<'_>, live: &Entry, last: Object) -> Result<Written, Refusal> {
+    async fn remove(&self, exclusive: &ExclusiveWrite<'_>, live: &Entry, last: Object) -> Result<Written, Refusal> {
         let last = Entry {
             object: Arc::new(last),
             ..live.clone()
@@ -288,7 +288,7 @@ impl Write<'_> {
             return Ok(Written::Removed(last));
         }
         let context = self.context;
-        let gone = turn.store.delete(&live.key, live.revision).await;
+        let gone = exclusive.store.delete(&live.key, live.revision).await;
         let gone = gone.map_err(|error| self.refusal(&live.key.name, error))?;
         context.server.observe_own_write(&context.served, &gone, true);
         Ok(Written::Removed(last))
@@ -397,7 +397,8 @@ pub(crate) fn overtaken() -> Status {
         http::StatusCode::CONFLICT,
         "Conflict",
         format!(
-            "other servers of this API were faster {TURNS_MAX} times with writes that this one depends on; try it again"
+            "other servers of this API were faster {EXCLUSIVE_RETRIES_MAX} times with writes that this one depends on; try \
+             it again"
         ),
     )
 }

@@ -379,7 +379,7 @@ impl Builder {
             applied: Applied::default(),
             admission: Admission::default(),
             aggregation: Aggregation::new(self.identity),
-            turns: tokio::sync::Mutex::default(),
+            exclusive_writes: tokio::sync::Mutex::default(),
             protection: self.protection,
             accounts: self.accounts,
             network,
