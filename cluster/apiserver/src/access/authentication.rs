@@ -200,8 +200,8 @@ impl Access {
         gatekeepers::decide_now(&self.gatekeepers, attributes).unwrap_or_else(|| self.rbac.authorize(attributes))
     }
 
-    /// Applies a write of an access rule.
-    pub(crate) fn apply_write(&self, key: &Key, object: Option<&Object>) {
+    /// Changes the rules after a write of an RBAC object.
+    pub(crate) fn update_rbac(&self, key: &Key, object: Option<&Object>) {
         let Some(resource) = key.resource.strip_prefix(RBAC_PREFIX) else {
             return;
         };

@@ -28,7 +28,7 @@ const PLURAL: &str = "customresourcedefinitions";
 const MANAGER: &str = "kube-apiserver";
 
 /// Refuses a definition of a kind that the server was built with.
-pub(crate) fn check_names(context: &Context, definition: &Value) -> Result<(), Status> {
+pub(crate) fn refuse_built_in_names(context: &Context, definition: &Value) -> Result<(), Status> {
     if context.served.role != Role::CustomResourceDefinition {
         return Ok(());
     }

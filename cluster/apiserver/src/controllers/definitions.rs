@@ -34,7 +34,7 @@ pub(crate) fn is_served(server: &ServerState, entry: &Entry) -> bool {
 }
 
 /// Serves what a CRD defines, after a write of it.
-pub(crate) fn apply_write(server: &Arc<ServerState>, entry: &Entry, removed: bool) {
+pub(crate) fn update_served_kinds(server: &Arc<ServerState>, entry: &Entry, removed: bool) {
     let definition = entry.object.value(entry.revision);
     let text = |path: &str| definition::text(&definition, path).to_owned();
     let (group, plural) = (text("/spec/group"), text("/spec/names/plural"));
@@ -156,7 +156,7 @@ async fn try_clean_up(server: &Arc<ServerState>, crd: &Key, group: &str, plural:
         match outcome {
             Ok(entry) => {
                 if gone {
-                    apply_write(server, &entry, true);
+                    update_served_kinds(server, &entry, true);
                 }
                 return Ok(());
             }

@@ -10,6 +10,7 @@ pub(crate) mod ineffective_kinds;
 pub(crate) mod list;
 pub(crate) mod managed_fields;
 pub(crate) mod patch;
+pub(crate) mod path_match;
 pub(crate) mod pod_actions;
 pub(crate) mod read;
 pub(crate) mod reviews;

@@ -15,6 +15,7 @@ use crate::kinds::registry::Role;
 use crate::kinds::{conversion, metadata};
 use crate::objects::incoming::{self, Incoming, Source};
 use crate::requests::managed_fields::KindVersions;
+use crate::requests::path_match::check_matches_path;
 use crate::requests::read;
 use crate::requests::write::{EXCLUSIVE_RETRIES_MAX, Refusal, overtaken};
 use crate::state::context::Context;
@@ -270,7 +271,7 @@ impl Request {
             PatchType::Apply => Source::Applied(&self.patch),
         };
         let incoming = incoming::accept(context, object, self.problems.clone(), self.validation, source)?;
-        match check_names(context, &incoming.object) {
+        match check_matches_path(context, &incoming.object) {
             Ok(()) => Ok(incoming),
             Err(status) => Err(status.warned(incoming.warnings)),
         }
@@ -307,7 +308,7 @@ impl Request {
             FieldValidation::Ignore,
             Source::Applied(&self.patch),
         )?;
-        check_names(context, &accepted.object)?;
+        check_matches_path(context, &accepted.object)?;
         let mut warnings = Vec::new();
         match self.validation {
             FieldValidation::Ignore => {}
@@ -323,34 +324,6 @@ impl Request {
             warnings,
         })
     }
-}
-
-/// What is written has to be the object that the path names.
-pub(crate) fn check_names(context: &Context, object: &Value) -> Result<(), Status> {
-    let (wanted, found) = (context.name(), metadata::text(object, "name"));
-    check_namespace(context, object)?;
-    if found.is_empty() {
-        return Err(Status::bad_request(format!(
-            "the name of the object ({wanted} based on URL) was undeterminable: name must be provided"
-        )));
-    }
-    if found != wanted {
-        return Err(Status::bad_request(format!(
-            "the name of the object ({found}) does not match the name on the URL ({wanted})"
-        )));
-    }
-    Ok(())
-}
-
-/// A body that names a namespace has to name that of the path.
-pub(crate) fn check_namespace(context: &Context, object: &Value) -> Result<(), Status> {
-    let namespace = metadata::text(object, "namespace");
-    if !namespace.is_empty() && context.namespace().is_some_and(|wanted| wanted != namespace) {
-        return Err(Status::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
-    }
-    Ok(())
 }
 
 /// Top-level fields that a request to this path cannot change.

@@ -13,7 +13,8 @@ use crate::kinds::registry::Role;
 use crate::kinds::resource::ScalePaths;
 use crate::kinds::{conversion, metadata};
 use crate::objects::scale_view::{at, replicas_of, set, view};
-use crate::requests::patch::{check_names, patch_status};
+use crate::requests::patch::patch_status;
+use crate::requests::path_match::check_matches_path;
 use crate::requests::write::Refusal;
 use crate::state::context::Context;
 use crate::state::pending_write::Write;
@@ -47,7 +48,7 @@ pub(crate) async fn answer(context: &Context, paths: &ScalePaths, verb: &str, bo
         "update" => {
             context.query.check("UpdateOptions", Vec::new())?;
             let wanted = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;
-            check_names(context, &wanted)?;
+            check_matches_path(context, &wanted)?;
             change(context, paths, |_| Ok(wanted.clone())).await
         }
         "patch" if media_type(&context.headers) == APPLY => {

@@ -150,7 +150,7 @@ impl Write<'_> {
         signing_rights::check(context, &object, None)?;
         node_restriction::restrict(context, Some(&object), None)?;
         gatekeeping::admit(context, &name, Some(&object), None).await?;
-        definition_conditions::check_names(context, &object)?;
+        definition_conditions::refuse_built_in_names(context, &object)?;
         self.run_validating_admission(&call, &object, None).await?;
         let exclusive = context.begin_exclusive_write(&call).await?;
         let review = Review {
