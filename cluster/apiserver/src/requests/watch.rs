@@ -191,7 +191,7 @@ async fn end(server: Arc<ServerState>, served: Arc<Served>, deadline: Instant) -
     tokio::select! {
         biased;
         () = server.stop.cancelled() => End::Stopped,
-        () = served.life.ended() => End::Gone,
+        () = served.period.ended() => End::Gone,
         () = sleep_until(deadline) => End::TimeIsUp,
     }
 }
@@ -348,7 +348,7 @@ impl Watcher {
         previous: Option<&Arc<Object>>,
     ) -> Result<(), Status> {
         let entry = &change.entry;
-        if self.served.life.is_over_at(entry.revision) {
+        if self.served.period.is_over_at(entry.revision) {
             self.ended = true;
             return Ok(());
         }

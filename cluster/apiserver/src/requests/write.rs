@@ -74,7 +74,7 @@ impl Write<'_> {
 
     async fn create_object(&mut self, mut object: Value) -> Result<Entry, Status> {
         let context = self.context;
-        if context.served.life.is_closing() {
+        if context.served.period.is_closing() {
             let why = "create not allowed while custom resource definition is terminating";
             let served = &context.served;
             let name = metadata::text(&object, "name");
