@@ -271,6 +271,7 @@ async fn admit_and_remove(
         gatekeeping::admit(context, name, None, Some(&old)).await?;
         confirmation::check(context, &old)?;
         let reader = Reader::new(&context.server);
+        // Warnings of an earlier attempt go, also when this one is refused.
         warnings.clear();
         *warnings = deletion::review_deletion(context, &old, options.value(), options.is_dry()).await?;
         let exclusive = context.begin_exclusive_write(&call).await?;
