@@ -11,3 +11,4 @@ pub(crate) mod fairness;
 pub(crate) mod gatekeepers;
 pub(crate) mod impersonation;
 pub(crate) mod node_authorizer;
+pub(crate) mod server_access;

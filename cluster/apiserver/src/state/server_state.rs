@@ -10,8 +10,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::access::audit_event::Auditing;
 use crate::access::audit_log::AuditLog;
-use crate::access::authentication::Access;
 use crate::access::fairness::Fairness;
+use crate::access::server_access::Access;
 use crate::configuration::admission_hooks::Admission;
 use crate::configuration::aggregation::Aggregation;
 use crate::connections::network::Network;
