@@ -9,6 +9,7 @@ pub(crate) mod delete_collection;
 pub(crate) mod ineffective_kinds;
 pub(crate) mod list;
 pub(crate) mod managed_fields;
+pub(crate) mod new_object;
 pub(crate) mod patch;
 pub(crate) mod path_match;
 pub(crate) mod pod_actions;
