@@ -56,7 +56,7 @@ pub use connections::addresses::PodPort;
 pub use connections::kubelets::KubeletClient;
 pub use kinds::kind::{self, Kind};
 pub use kinds::resource::{Connect, Proxied, ResourceInfo};
-pub use requests::ineffective_kinds::is_of_embedded;
+pub use requests::ineffective_kinds::is_ineffective_kind_warning;
 pub use server::api_server::{ApiServer, DEFAULT_GIT_VERSION, Identity};
 pub use server::builder::Builder;
 pub use state::protection::Protection;

@@ -26,7 +26,7 @@ impl Answer {
             warnings: warnings
                 .iter()
                 .filter_map(|warning| warning_of(warning.to_str().ok()?))
-                .filter(|warning| !cluster_apiserver::is_of_embedded(warning))
+                .filter(|warning| !cluster_apiserver::is_ineffective_kind_warning(warning))
                 .collect(),
             body: serde_json::from_slice(body).unwrap_or_default(),
         }

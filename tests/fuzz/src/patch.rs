@@ -105,7 +105,7 @@ fn storable(object: &Value, schema: &Schema) -> Value {
     }
     schema.prune(&mut object);
     let _ = schema.fill(&mut object);
-    schema.drop_nulls(&mut object);
+    schema.normalize(&mut object);
     object
 }
 

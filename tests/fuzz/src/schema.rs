@@ -104,7 +104,7 @@ fn built_in(name: &str, object: &Value, old: Option<&Value>) {
     }
     let normal = normalised(object, |value| {
         found.schema.prune(value);
-        found.schema.drop_nulls(value);
+        found.schema.normalize(value);
         let _ = found.schema.fill(value);
         cluster_builtin::default(group, version, kind, value);
         found.schema.fill_zeros(value);

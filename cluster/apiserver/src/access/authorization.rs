@@ -3,7 +3,7 @@
 use cluster_access::{Attributes, Decision};
 use http::StatusCode;
 
-use crate::access::authentication::Access;
+use crate::access::server_access::Access;
 use crate::access::{gatekeepers, node_authorizer};
 use crate::wire::query::Query;
 use crate::wire::status::Status;

@@ -65,7 +65,7 @@ impl Fairness {
     ///
     /// # Errors
     /// 429: too many requests of this user wait already, or its turn has not come in time.
-    pub(crate) async fn turn(&self, user: &User, info: &RequestInfo) -> Result<Option<Seat>, Status> {
+    pub(crate) async fn acquire_seat(&self, user: &User, info: &RequestInfo) -> Result<Option<Seat>, Status> {
         let probe = || {
             ["/healthz", "/livez", "/readyz"]
                 .iter()
@@ -81,7 +81,7 @@ impl Fairness {
             "get" | "list" | "head" | "options" => &self.reading,
             _ => &self.changing,
         };
-        level.turn(flow(user)).await.map(Some).ok_or_else(busy)
+        level.acquire_seat(flow(user)).await.map(Some).ok_or_else(busy)
     }
 
     /// How many requests are in flight that only read, and that may change something.
@@ -117,16 +117,12 @@ impl Fairness {
 }
 
 fn is_exempt(user: &User) -> bool {
-    EXEMPT_USERS.contains(&user.name.as_str()) || is_in(user, group::MASTERS)
-}
-
-fn is_in(user: &User, group: &str) -> bool {
-    user.groups.iter().any(|name| name == group)
+    EXEMPT_USERS.contains(&user.name.as_str()) || user.is_in(group::MASTERS)
 }
 
 /// How many watches a user may have open; none for a user without a limit of its own.
 fn watches_max(user: &User) -> Option<usize> {
-    match is_in(user, group::NODES) {
+    match user.is_in(group::NODES) {
         _ if is_exempt(user) => None,
         true => Some(WATCHES_PER_NODE_MAX),
         false => Some(WATCHES_PER_USER_MAX),
@@ -209,7 +205,7 @@ impl Level {
     }
 
     /// None: there is no room to wait, or it took too long.
-    async fn turn(self: &Arc<Self>, flow: u64) -> Option<Seat> {
+    async fn acquire_seat(self: &Arc<Self>, flow: u64) -> Option<Seat> {
         let receiver = {
             let mut state = self.state();
             if state.free > 0 && state.may_take(flow, self.per_user_max) {
@@ -313,22 +309,22 @@ mod tests {
 
     use super::*;
 
-    type Turn = BoxFuture<'static, Option<Seat>>;
+    type Acquiring = BoxFuture<'static, Option<Seat>>;
 
-    fn turn(level: &Arc<Level>, flow: u64) -> Turn {
+    fn acquire(level: &Arc<Level>, flow: u64) -> Acquiring {
         let level = level.clone();
-        async move { level.turn(flow).await }.boxed()
+        async move { level.acquire_seat(flow).await }.boxed()
     }
 
     /// So many requests, each polled once.
-    fn flood(level: &Arc<Level>, flow: u64, count: usize) -> (Vec<Seat>, Vec<Turn>) {
+    fn flood(level: &Arc<Level>, flow: u64, count: usize) -> (Vec<Seat>, Vec<Acquiring>) {
         let (mut seats, mut waiting) = (Vec::new(), Vec::new());
         for _ in 0..count {
-            let mut turn = turn(level, flow);
-            match (&mut turn).now_or_never() {
+            let mut acquiring = acquire(level, flow);
+            match (&mut acquiring).now_or_never() {
                 Some(Some(seat)) => seats.push(seat),
                 Some(None) => {}
-                None => waiting.push(turn),
+                None => waiting.push(acquiring),
             }
         }
         (seats, waiting)
@@ -372,7 +368,7 @@ mod tests {
         let level = Level::of(4);
         let (mut greedy, mut queue) = flood(&level, 1, 200);
         let (_second, _) = flood(&level, 2, 1);
-        let mut third = turn(&level, 3);
+        let mut third = acquire(&level, 3);
         assert!((&mut third).now_or_never().is_none(), "all seats are taken");
         // Those of the flood that begin before the third: it is first in the row, for the flood had its turn before.
         let mut begun = 0;
@@ -382,7 +378,9 @@ mod tests {
                 assert!(seat.is_some());
                 break;
             }
-            let next = queue.iter_mut().find_map(|turn| turn.now_or_never().flatten());
+            let next = queue
+                .iter_mut()
+                .find_map(|acquiring| acquiring.now_or_never().flatten());
             greedy.push(next.expect("the seat went to the flood"));
             begun += 1;
         }
@@ -393,14 +391,14 @@ mod tests {
     async fn cancelled_request_takes_no_turn_and_one_that_waits_too_long_is_refused() {
         let level = Level::of(1);
         let (seats, gone) = flood(&level, 1, 3);
-        let mut stays = turn(&level, 2);
+        let mut stays = acquire(&level, 2);
         assert!((&mut stays).now_or_never().is_none());
         drop(gone);
         drop(seats);
         let seat = (&mut stays).now_or_never().flatten();
         assert!(seat.is_some(), "the turn went to no request");
         assert!(
-            turn(&level, 3).await.is_none(),
+            acquire(&level, 3).await.is_none(),
             "the clock runs while nothing else does"
         );
         assert_eq!(

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use cluster_access::{Impersonation, User};
 use http::request::Parts;
 
-use crate::access::authentication::Access;
 use crate::access::authorization::forbidden;
+use crate::access::server_access::Access;
 use crate::wire::query::Query;
 use crate::wire::status::Status;
 

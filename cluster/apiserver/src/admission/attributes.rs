@@ -210,7 +210,7 @@ impl<'a> AdmissionAttributes<'a> {
         if self.has_own_body() || version == self.context.version() {
             return Ok(Cow::Borrowed(value));
         }
-        conversion::object(
+        conversion::convert_value(
             &self.context.server.network,
             &self.context.served,
             value.clone(),
@@ -234,7 +234,7 @@ impl<'a> AdmissionAttributes<'a> {
 
     /// A stored object in the version of the request.
     pub(crate) async fn in_version_of_request(&self, stored: &Value) -> Result<Value, Status> {
-        conversion::object(
+        conversion::convert_value(
             &self.context.server.network,
             &self.context.served,
             stored.clone(),

@@ -311,7 +311,7 @@ async fn patched(
         return Ok(patched);
     }
     let own = context.version();
-    patched = conversion::object(&context.server.network, &context.served, patched, own).await?;
+    patched = conversion::convert_value(&context.server.network, &context.served, patched, own).await?;
     let accepted = incoming::accept(
         context,
         patched,

@@ -252,7 +252,7 @@ async fn collect(
         return Ok(entries.iter().map(value).collect());
     };
     let server = &attributes.context.server;
-    let entries = conversion::listed(&server.network, served, version, entries).await;
+    let entries = conversion::convert_entries(&server.network, served, version, entries).await;
     let entries = entries.map_err(Missing::Store)?;
     let values = entries
         .iter()

@@ -70,7 +70,7 @@ impl Write<'_> {
         }
         let attributes = AdmissionAttributes::write(context, AdmissionOperation::of(old), call.name, self.dry_run);
         // One at a time, so that writes of this server do not conflict with each other.
-        let _turn = context.server.admission.quota_turn.lock().await;
+        let _held = context.server.admission.quota_lock.lock().await;
         for _ in 0..TRIES_MAX {
             match count_in_all(&attributes, namespace, object, &delta).await {
                 Err(StoreError::Conflict { .. } | StoreError::Missing { .. }) => {}

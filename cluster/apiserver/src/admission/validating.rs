@@ -1,4 +1,4 @@
-//! Who may refuse an object that is ready to be stored: webhooks, all at once. It changes nothing.
+//! Who may refuse an object that is ready to be stored: policies, then all webhooks at once. It changes nothing.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/validating)
 
 use futures::future::join_all;

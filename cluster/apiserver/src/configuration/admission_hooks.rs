@@ -36,7 +36,7 @@ pub(crate) struct Admission {
     /// Whether there is any quota, or was.
     quotas: AtomicBool,
     /// Held by the write whose quota is counted.
-    pub(crate) quota_turn: tokio::sync::Mutex<()>,
+    pub(crate) quota_lock: tokio::sync::Mutex<()>,
 }
 
 /// What is configured, by the names of the objects.
@@ -81,8 +81,8 @@ impl Admission {
         self.quotas.store(true, Ordering::Release);
     }
 
-    /// Applies a write of a configuration.
-    pub(crate) fn apply_write(&self, entry: &Entry, removed: bool) {
+    /// Compiles a configuration that was written, or forgets one that was removed.
+    pub(crate) fn recompile(&self, entry: &Entry, removed: bool) {
         let Some((ADMISSION, resource)) = entry.key.resource.split_once('/') else {
             return;
         };

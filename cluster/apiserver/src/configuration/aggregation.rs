@@ -79,8 +79,8 @@ impl Aggregation {
         self.changed.notify_one();
     }
 
-    /// Applies a write of an APIService.
-    pub(crate) fn apply_write(&self, entry: &Entry, removed: bool) {
+    /// Changes the routes after a write of an APIService.
+    pub(crate) fn update_routes(&self, entry: &Entry, removed: bool) {
         let object = entry.object.value(entry.revision);
         let text = |field: &str| object["spec"][field].as_str().unwrap_or_default().to_owned();
         let place = (text("group"), text("version"));

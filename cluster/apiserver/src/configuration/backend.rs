@@ -50,7 +50,7 @@ pub(crate) struct Documents {
 }
 
 impl Backend {
-    /// Of an APIService with a Service.
+    /// The backend of an APIService that names a Service.
     pub(crate) fn of(object: &Value, identity: Option<&ClientIdentity>) -> Self {
         let spec = &object["spec"];
         let text = |field: &str| spec[field].as_str().unwrap_or_default().to_owned();

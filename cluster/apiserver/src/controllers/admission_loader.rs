@@ -15,7 +15,7 @@ pub(crate) async fn load(server: &ServerState) -> Result<(), Status> {
         let range = Range::all(format!("{ADMISSION}/{resource}"));
         let listing = server.store.list(&range, Page::default()).await.map_err(store_status)?;
         for entry in &listing.entries {
-            server.admission.apply_write(entry, false);
+            server.admission.recompile(entry, false);
         }
     }
     let one = Page {

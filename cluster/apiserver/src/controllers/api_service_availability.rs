@@ -288,7 +288,7 @@ async fn set(server: &Arc<ServerState>, key: &Key, checked: &Value, found: Found
 pub(crate) async fn load(server: &ServerState) -> Result<(), Status> {
     let listing = server.store.list(&Range::all(API_SERVICES), Page::default()).await;
     for entry in &listing.map_err(store_status)?.entries {
-        server.aggregation.apply_write(entry, false);
+        server.aggregation.update_routes(entry, false);
     }
     Ok(())
 }

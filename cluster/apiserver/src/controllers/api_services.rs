@@ -118,7 +118,7 @@ async fn sync(server: &Arc<ServerState>, group: &str) -> Result<(), Status> {
             continue;
         }
         match server.store.delete(&entry.key, entry.revision).await {
-            Ok(gone) => server.aggregation.apply_write(&gone, true),
+            Ok(gone) => server.aggregation.update_routes(&gone, true),
             Err(StoreError::Conflict { .. } | StoreError::Missing { .. }) => {}
             Err(error) => return Err(store_status(error)),
         }

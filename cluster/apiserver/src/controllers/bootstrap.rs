@@ -37,7 +37,7 @@ pub(crate) async fn run(server: &Arc<ServerState>) -> Result<(), Status> {
         .await
         .map_err(store_status)?;
     for entry in &listing.entries {
-        definitions::apply_write(server, entry, false);
+        definitions::update_served_kinds(server, entry, false);
     }
     // Definitions that are not served get conditions: they have none yet, or can no longer be served. This comes after those
     // that are served, whose names are taken.

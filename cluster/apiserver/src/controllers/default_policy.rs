@@ -44,7 +44,7 @@ pub(crate) async fn run(server: &Arc<ServerState>) -> Result<(), Status> {
         let range = Range::all(format!("{RBAC}/{resource}"));
         let listing = server.store.list(&range, Page::default()).await.map_err(store_status)?;
         for entry in &listing.entries {
-            server.access.apply_write(&entry.key, Some(&entry.object));
+            server.access.update_rbac(&entry.key, Some(&entry.object));
         }
     }
     let roles: Vec<String> = server

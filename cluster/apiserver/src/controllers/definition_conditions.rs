@@ -28,7 +28,7 @@ const PLURAL: &str = "customresourcedefinitions";
 const MANAGER: &str = "kube-apiserver";
 
 /// Refuses a definition of a kind that the server was built with.
-pub(crate) fn check_names(context: &Context, definition: &Value) -> Result<(), Status> {
+pub(crate) fn refuse_built_in_names(context: &Context, definition: &Value) -> Result<(), Status> {
     if context.served.role != Role::CustomResourceDefinition {
         return Ok(());
     }
@@ -68,8 +68,8 @@ pub(crate) fn retry_later(server: &Arc<ServerState>, group: String) {
 
 /// Returns the group if the accepted names of the definition have changed.
 async fn update_status(server: &Arc<ServerState>, key: &Key) -> Result<Option<String>, StoreError> {
-    // Of two that want one name, the second must see that the first has it.
-    let _turn = server.turns.lock().await;
+    // When two definitions claim one name, the second must see that the first has it.
+    let _held = server.exclusive_writes.lock().await;
     let kinds = server.registry.snapshot();
     let Some(served) = kinds.find(GROUP, PLURAL) else {
         return Ok(None);

@@ -13,7 +13,7 @@ use crate::controllers::{api_services, definition_conditions};
 use crate::kinds::custom::CustomKind;
 use crate::kinds::definition::{self, CLEANUP};
 use crate::kinds::metadata;
-use crate::kinds::registry::{Life, Role, Served};
+use crate::kinds::registry::{Role, Served, ServedPeriod};
 use crate::state::server_state::ServerState;
 
 /// The pause after the first failed attempt to remove the instances, doubled up to the maximum: a brief failure of the store
@@ -30,11 +30,11 @@ pub(crate) fn is_served(server: &ServerState, entry: &Entry) -> bool {
     );
     let kinds = server.registry.snapshot();
     let served = kinds.find(group, plural);
-    served.is_some_and(|served| served.custom.is_some() && served.life.uid == entry.object.meta().uid)
+    served.is_some_and(|served| served.custom.is_some() && served.period.uid == entry.object.meta().uid)
 }
 
 /// Serves what a CRD defines, after a write of it.
-pub(crate) fn apply_write(server: &Arc<ServerState>, entry: &Entry, removed: bool) {
+pub(crate) fn update_served_kinds(server: &Arc<ServerState>, entry: &Entry, removed: bool) {
     let definition = entry.object.value(entry.revision);
     let text = |path: &str| definition::text(&definition, path).to_owned();
     let (group, plural) = (text("/spec/group"), text("/spec/names/plural"));
@@ -50,25 +50,25 @@ pub(crate) fn apply_write(server: &Arc<ServerState>, entry: &Entry, removed: boo
         return;
     }
     let uid = metadata::text(&definition, "uid");
-    let life = match current.as_ref().map(|served| served.life.clone()) {
-        Some(life) if life.uid == uid => life,
+    let period = match current.as_ref().map(|served| served.period.clone()) {
+        Some(period) if period.uid == uid => period,
         other => {
             if other.is_some() {
                 // The removal of the previous CRD has not been observed yet.
                 server.registry.remove(&group, &plural, entry.revision);
             }
-            Arc::new(Life::of(uid))
+            Arc::new(ServedPeriod::of(uid))
         }
     };
     if metadata::is_deleting(&definition) {
-        life.close();
+        period.close();
     }
     if definition::is_established(&definition) {
-        serve(server, entry, &definition, &life, current);
+        serve(server, entry, &definition, &period, current);
         api_services::sync_later(server, &group);
     }
     let waits = metadata::is_deleting(&definition) && metadata::finalizers(&definition).contains(&CLEANUP);
-    if waits && life.begin_clean_up() {
+    if waits && period.begin_clean_up() {
         let (server, key) = (server.clone(), entry.key.clone());
         let tasks = server.tasks.clone();
         tasks.spawn(async move {
@@ -82,7 +82,13 @@ pub(crate) fn apply_write(server: &Arc<ServerState>, entry: &Entry, removed: boo
     }
 }
 
-fn serve(server: &ServerState, entry: &Entry, definition: &Value, life: &Arc<Life>, before: Option<Arc<Served>>) {
+fn serve(
+    server: &ServerState,
+    entry: &Entry,
+    definition: &Value,
+    period: &Arc<ServedPeriod>,
+    before: Option<Arc<Served>>,
+) {
     match CustomKind::new(definition) {
         Ok(kind) => {
             let kind = kind.converted(definition, &server.admission.clients);
@@ -90,12 +96,13 @@ fn serve(server: &ServerState, entry: &Entry, definition: &Value, life: &Arc<Lif
                 tracing::warn!(server = %server.name, crd = %entry.key.name, rule, "a rule of a CRD cannot be run");
             }
             let same = |served: &Arc<Served>| {
-                Arc::ptr_eq(&served.life, life) && served.custom.as_ref().is_some_and(|before| before.reads_as(&kind))
+                Arc::ptr_eq(&served.period, period)
+                    && served.custom.as_ref().is_some_and(|before| before.reads_as(&kind))
             };
             let as_of = before.filter(same).map_or(entry.revision, |served| served.as_of);
             server
                 .registry
-                .put(Arc::new(Served::custom(Arc::new(kind), life.clone(), as_of)));
+                .put(Arc::new(Served::custom(Arc::new(kind), period.clone(), as_of)));
         }
         Err(error) => tracing::warn!(server = %server.name, crd = %entry.key.name, error, "a CRD cannot be served"),
     }
@@ -156,7 +163,7 @@ async fn try_clean_up(server: &Arc<ServerState>, crd: &Key, group: &str, plural:
         match outcome {
             Ok(entry) => {
                 if gone {
-                    apply_write(server, &entry, true);
+                    update_served_kinds(server, &entry, true);
                 }
                 return Ok(());
             }

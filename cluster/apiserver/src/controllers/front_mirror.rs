@@ -105,7 +105,7 @@ fn put(server: &Arc<ServerState>, mirror: &Mirror, object: &DynamicObject) -> Op
     let mut objects = mirror.objects.write().unwrap_or_else(PoisonError::into_inner);
     objects.insert(key.clone(), entry.clone());
     drop(objects);
-    apply_write(server, &entry, false);
+    apply_mirrored_write(server, &entry, false);
     Some(key)
 }
 
@@ -113,14 +113,14 @@ fn remove(server: &Arc<ServerState>, mirror: &Mirror, entry: &Entry) {
     let mut objects = mirror.objects.write().unwrap_or_else(PoisonError::into_inner);
     objects.remove(&entry.key);
     drop(objects);
-    apply_write(server, entry, true);
+    apply_mirrored_write(server, entry, true);
 }
 
 /// One task applies all changes of a resource, in order, so versions are not compared: they may start again when the server in
 /// front was restored.
-fn apply_write(server: &Arc<ServerState>, entry: &Entry, removed: bool) {
+fn apply_mirrored_write(server: &Arc<ServerState>, entry: &Entry, removed: bool) {
     match entry.key.resource.split_once('/') {
-        Some((resource_names::ADMISSION, _)) => server.admission.apply_write(entry, removed),
+        Some((resource_names::ADMISSION, _)) => server.admission.recompile(entry, removed),
         None if &*entry.key.resource == QUOTAS => server.admission.note_quota(),
         _ => {}
     }

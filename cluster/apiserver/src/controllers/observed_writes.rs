@@ -28,25 +28,25 @@ impl ServerState {
                 resource_names::RBAC | resource_names::ADMISSION | resource_names::API_REGISTRATION
             )
         {
-            self.apply_write(entry, removed);
+            self.apply_if_newest(entry, removed);
         }
     }
 
     /// Applies a write of what changes how this server behaves, unless a newer write of the object was applied before.
-    fn apply_write(self: &Arc<Self>, entry: &Entry, removed: bool) {
+    fn apply_if_newest(self: &Arc<Self>, entry: &Entry, removed: bool) {
         let mut applied = self.applied.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !is_newest(&mut applied, entry) {
             return;
         }
         if &*entry.key.resource == resource_names::DEFINITIONS {
-            definitions::apply_write(self, entry, removed);
+            definitions::update_served_kinds(self, entry, removed);
         } else if entry.key.resource.starts_with(resource_names::ADMISSION) {
-            self.admission.apply_write(entry, removed);
+            self.admission.recompile(entry, removed);
         } else if entry.key.resource.starts_with(resource_names::API_REGISTRATION) {
-            self.aggregation.apply_write(entry, removed);
+            self.aggregation.update_routes(entry, removed);
         } else {
             self.access
-                .apply_write(&entry.key, if removed { None } else { Some(&entry.object) });
+                .update_rbac(&entry.key, if removed { None } else { Some(&entry.object) });
             aggregated_roles::aggregate_later(self, entry);
         }
     }
@@ -62,7 +62,7 @@ impl ServerState {
         };
         // An own write is applied already.
         if known.is_none_or(|known| known < entry.revision) {
-            self.apply_write(entry, removed);
+            self.apply_if_newest(entry, removed);
         }
     }
 }

@@ -310,7 +310,7 @@ impl Kind for BuiltinKind {
     fn refresh(&self, version: &str, object: &mut Value) {
         let schema = self.schema(version);
         if let Some(schema) = &schema {
-            schema.drop_nulls(object);
+            schema.normalize(object);
             // If there are too many defaults, some are better than none: the object is stored already.
             let _ = schema.fill(object);
         }

@@ -13,8 +13,8 @@ use crate::kinds::registry::Served;
 use crate::kinds::rendering;
 use crate::wire::status::Status;
 
-/// A value of the request's kind in another version.
-pub(crate) async fn object(network: &Network, served: &Served, value: Value, to: &str) -> Result<Value, Status> {
+/// Converts a value of the kind to another version.
+pub(crate) async fn convert_value(network: &Network, served: &Served, value: Value, to: &str) -> Result<Value, Status> {
     let from = value.get("apiVersion").and_then(Value::as_str);
     if from == Some(&served.info().api_version(to)) {
         return Ok(value);
@@ -25,8 +25,13 @@ pub(crate) async fn object(network: &Network, served: &Served, value: Value, to:
     }
 }
 
-/// The same, but not pruned: fields that the version does not have stay.
-pub(crate) async fn raw(network: &Network, served: &Served, mut value: Value, to: &str) -> Result<Value, Status> {
+/// As [`convert_value`], but not pruned: fields that the version does not have stay.
+pub(crate) async fn convert_value_unpruned(
+    network: &Network,
+    served: &Served,
+    mut value: Value,
+    to: &str,
+) -> Result<Value, Status> {
     match served.converter() {
         Some(converter) => {
             let converted = converter.all(network, &*served.kind, vec![value], to, false).await?;
@@ -41,16 +46,26 @@ pub(crate) async fn raw(network: &Network, served: &Served, mut value: Value, to
 }
 
 /// A stored object as a value in `version`.
-pub(crate) async fn value(network: &Network, served: &Served, version: &str, entry: &Entry) -> Result<Value, Status> {
+pub(crate) async fn entry_as_value(
+    network: &Network,
+    served: &Served,
+    version: &str,
+    entry: &Entry,
+) -> Result<Value, Status> {
     if served.converter().is_none() {
         return rendering::value(served, version, entry);
     }
-    let entry = shown(network, served, version, entry.clone()).await?;
+    let entry = convert_entry(network, served, version, entry.clone()).await?;
     rendering::value(served, version, &entry)
 }
 
 /// A stored object as it is in `version`. Not cached: the webhook is called each time.
-pub(crate) async fn shown(network: &Network, served: &Served, version: &str, entry: Entry) -> Result<Entry, Status> {
+pub(crate) async fn convert_entry(
+    network: &Network,
+    served: &Served,
+    version: &str,
+    entry: Entry,
+) -> Result<Entry, Status> {
     let Some(converter) = served.converter() else {
         return Ok(entry);
     };
@@ -62,25 +77,25 @@ pub(crate) async fn shown(network: &Network, served: &Served, version: &str, ent
     Ok(Entry { object, ..entry })
 }
 
-/// A stored object in the version in which its next write stores it. Errors: it cannot be converted to that, or to the
+/// A stored object as a value in the version in which its next write stores it. Errors: it cannot be converted to that, or to the
 /// version of the request.
-pub(crate) async fn to_store_again(
+pub(crate) async fn value_for_next_write(
     network: &Network,
     served: &Served,
     version: &str,
     entry: &Entry,
 ) -> Result<Value, Status> {
     if served.converter().is_some() && version != served.storage_version {
-        value(network, served, version, entry).await?;
+        entry_as_value(network, served, version, entry).await?;
     }
     match &served.custom {
-        Some(_) => value(network, served, &served.storage_version, entry).await,
+        Some(_) => entry_as_value(network, served, &served.storage_version, entry).await,
         None => Ok(entry.object.value(entry.revision)),
     }
 }
 
 /// Stored objects as they are in `version`: those that are not cached go to the webhook in few requests.
-pub(crate) async fn listed(
+pub(crate) async fn convert_entries(
     network: &Network,
     served: &Served,
     version: &str,
@@ -113,7 +128,7 @@ pub(crate) async fn listed(
 }
 
 /// An object of a change as it is in `version`. All watches of that version share one request.
-pub(crate) async fn watched(
+pub(crate) async fn convert_change(
     network: &Network,
     served: &Served,
     version: &str,

@@ -133,7 +133,7 @@ impl Converter {
         if let Some(schema) = kind.schema(to).filter(|_| as_read) {
             for object in &mut objects {
                 schema.prune(object);
-                schema.drop_nulls(object);
+                schema.normalize(object);
             }
         }
         Ok(objects)

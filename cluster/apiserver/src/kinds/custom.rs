@@ -36,7 +36,7 @@ struct CustomVersion {
 }
 
 impl CustomKind {
-    /// Reads a CRD. Errors: a text for the condition `NonStructuralSchema` or `Established`.
+    /// Reads a CRD. Errors: why it cannot be served, for the condition `Established` (reason `InvalidSchema`).
     pub(crate) fn new(definition: &Value) -> Result<Self, String> {
         let spec = definition.get("spec").ok_or("spec is missing")?;
         // Requested names may be another definition's until they are accepted.
@@ -280,7 +280,7 @@ impl Kind for CustomKind {
         }
         if let Some(schema) = self.schema(to).filter(|_| !same) {
             schema.prune(&mut object);
-            schema.drop_nulls(&mut object);
+            schema.normalize(&mut object);
         }
         Ok(object)
     }

@@ -1,8 +1,9 @@
 //! What a kind must implement so that this server can serve it. Built-in kinds, custom resources and the
 //! kinds of other crates implement the same trait. It never stores anything.
 //!
-//! Objects travel as `serde_json::Value` in one of two versions: the one the client speaks (`schema`, `default`,
-//! `columns`), and the *hub*, which is the storage version (all else). `convert` leads from one to the other.
+//! Objects travel as `serde_json::Value`. `accept`, `schema`, `default`, `columns` and `cells` see the version that the client
+//! speaks. All else sees the working version (`Context::working_version`): for custom resources the version of the request,
+//! for other kinds the *hub*, which is the storage version. `convert` leads from one version to another.
 
 use std::sync::Arc;
 
@@ -45,7 +46,7 @@ pub struct Call<'a> {
     pub subresource: Option<&'a str>,
     /// `None` for cluster-scoped kinds.
     pub namespace: Option<&'a str>,
-    /// Empty on create with `generateName` until the name is made, which is before `prepare`.
+    /// The object's name. A name for `generateName` is made before admission.
     pub name: &'a str,
     /// The caller.
     pub user: &'a User,
@@ -55,7 +56,8 @@ pub struct Call<'a> {
     pub dry_run: bool,
 }
 
-/// One write, as validating admission sees it. All objects are in the hub version.
+/// One write, as validating admission sees it. `object` and `old` are in the working version; on delete, `old` is in the hub
+/// version.
 #[derive(Clone, Copy)]
 pub struct Review<'a> {
     /// The write.
@@ -73,8 +75,8 @@ pub struct Review<'a> {
 pub struct SelectableField {
     /// How clients call it: `spec.nodeName`.
     pub label: String,
-    /// The way to it in the hub version: `["spec", "nodeName"]`. Booleans and numbers
-    /// compare by their JSON text.
+    /// The way to it in the hub version (for a custom resource: in the version that declares it): `["spec", "nodeName"]`.
+    /// Booleans and numbers compare by their JSON text.
     pub path: Vec<String>,
     /// What a missing field counts as: `""` mostly, `"false"` for `spec.unschedulable`.
     pub missing: &'static str,
@@ -185,7 +187,8 @@ pub trait Kind: Send + Sync + 'static {
         &[]
     }
 
-    /// Columns of `version` after NAME; `None` leaves them to the built-in tables (NAME and AGE for unknown kinds).
+    /// Columns of `version` after NAME; `None` leaves them to the built-in tables (NAME and CREATED AT for
+    /// kinds without one).
     fn columns(&self, version: &str) -> Option<Vec<Column>> {
         let _ = version;
         None

@@ -87,7 +87,7 @@ pub(crate) fn generated_name(base: &str, suffix: &str) -> String {
 
 /// Drops empty maps and lists that Go would not print, and fields that no longer mean anything. An empty list of managed
 /// fields stays: it requests that they are reset.
-pub(crate) fn tidy(metadata: &mut Map<String, Value>) {
+pub(crate) fn normalize(metadata: &mut Map<String, Value>) {
     metadata.remove("selfLink");
     if metadata.get("managedFields").is_some_and(Value::is_null) {
         metadata.remove("managedFields");

@@ -61,7 +61,7 @@ pub(crate) enum Role {
 
 /// The time that a kind is served: writes of its CRD do not end it, the CRD's deletion does.
 #[derive(Default)]
-pub(crate) struct Life {
+pub(crate) struct ServedPeriod {
     /// The CRD's; empty for a kind that the server was built with.
     pub(crate) uid: String,
     gone: CancellationToken,
@@ -72,7 +72,7 @@ pub(crate) struct Life {
     closing: AtomicBool,
 }
 
-impl Life {
+impl ServedPeriod {
     pub(crate) fn of(uid: &str) -> Self {
         Self {
             uid: uid.to_owned(),
@@ -119,7 +119,7 @@ pub(crate) struct Served {
     pub(crate) storage_version: String,
     /// `{"apiVersion":"apps/v1",` per version: what most objects begin with.
     heads: BTreeMap<String, Bytes>,
-    pub(crate) life: Arc<Life>,
+    pub(crate) period: Arc<ServedPeriod>,
     /// The revision at which the kind got the fields it has: what was stored before may have others.
     pub(crate) as_of: Revision,
     /// The kind, if it comes from a definition.
@@ -155,7 +155,7 @@ impl Served {
             storage_version,
             heads,
             kind,
-            life: Arc::default(),
+            period: Arc::default(),
             as_of: Revision(0),
             custom: None,
             event_caches: EventCaches::default(),
@@ -168,9 +168,9 @@ impl Served {
     }
 
     /// A kind that has its fields since a revision.
-    pub(crate) fn custom(kind: Arc<CustomKind>, life: Arc<Life>, as_of: Revision) -> Self {
+    pub(crate) fn custom(kind: Arc<CustomKind>, period: Arc<ServedPeriod>, as_of: Revision) -> Self {
         Self {
-            life,
+            period,
             as_of,
             custom: Some(kind.clone()),
             ..Self::new(kind, Role::Custom)
@@ -206,7 +206,7 @@ impl Served {
             _ => VERBS,
         };
         // Objects of a kind that is being deleted are not created or changed any more.
-        let closing = self.life.is_closing();
+        let closing = self.period.is_closing();
         let open = |verb: &&str| !closing || !matches!(*verb, "create" | "patch" | "update");
         all.into_iter().filter(supported).filter(open).collect()
     }
@@ -356,7 +356,7 @@ impl Registry {
         self.change(|groups| {
             let kinds = groups.get_mut(group);
             if let Some(removed) = kinds.and_then(|kinds| kinds.remove(plural)) {
-                removed.life.end(at);
+                removed.period.end(at);
             }
         });
     }

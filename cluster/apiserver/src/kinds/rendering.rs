@@ -18,12 +18,12 @@ use crate::wire::status::Status;
 pub(crate) fn object(served: &Served, version: &str, object: &Object, revision: Revision) -> Result<Bytes, Status> {
     match is_shown_as_stored(served, version, object, revision) {
         true => Ok(rendered(object, revision)),
-        false => shown_otherwise(served, version, object, revision),
+        false => render_converted(served, version, object, revision),
     }
 }
 
 /// As [`object`], where `version` does not show the stored bytes.
-fn shown_otherwise(served: &Served, version: &str, object: &Object, revision: Revision) -> Result<Bytes, Status> {
+fn render_converted(served: &Served, version: &str, object: &Object, revision: Revision) -> Result<Bytes, Status> {
     if let Some(custom) = &served.custom {
         return of_custom(served, custom, version, object, revision);
     }
@@ -44,7 +44,10 @@ fn shown_otherwise(served: &Served, version: &str, object: &Object, revision: Re
             Ok(out.freeze())
         }
         _ => Ok(Bytes::from(
-            served.kind.convert(shown(object, revision), version)?.to_string(),
+            served
+                .kind
+                .convert(value_as_rendered(object, revision), version)?
+                .to_string(),
         )),
     }
 }
@@ -88,12 +91,12 @@ fn of_custom(
         out.put_slice(&bytes[stored.len()..]);
         return Ok(out.freeze());
     }
-    let value = shown(object, revision);
+    let value = value_as_rendered(object, revision);
     Ok(Bytes::from(in_version(served, version, value, revision)?.to_string()))
 }
 
 /// As [`rendered`], as a value.
-fn shown(object: &Object, revision: Revision) -> Value {
+fn value_as_rendered(object: &Object, revision: Revision) -> Value {
     let mut value = object.value(revision);
     if revision.0 == 0
         && let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut)
@@ -215,7 +218,7 @@ impl ListWriter {
             true if is_stored => entry.object.render_into(entry.revision, &mut self.out),
             true => self.out.put_slice(entry.object.bytes()),
             false => {
-                let bytes = shown_otherwise(served, version, &entry.object, entry.revision)?;
+                let bytes = render_converted(served, version, &entry.object, entry.revision)?;
                 self.out.put_slice(&bytes);
             }
         }

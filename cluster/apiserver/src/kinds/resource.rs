@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::kinds::other_objects::Objects;
+use crate::storage::stores::store_name;
 use crate::wire::status::Status;
 
 /// Names and shape of a resource.
@@ -290,11 +291,7 @@ impl ResourceInfo {
 
     /// What the store calls it: `apps/deployments`, `pods`.
     pub fn store_name(&self) -> String {
-        if self.group.is_empty() {
-            self.plural.to_string()
-        } else {
-            format!("{}/{}", self.group, self.plural)
-        }
+        store_name(&self.group, &self.plural)
     }
 }
 

@@ -4,15 +4,15 @@
 use base_yaml::go::json_kind;
 use cluster_fields::{FieldError, FieldErrorKind};
 use cluster_patch::go_text;
-use cluster_schema::{DEFAULTS_BYTES_MAX, TooManyDefaults, taken_apart, without_points};
+use cluster_schema::{DEFAULTS_BYTES_MAX, Schema, TooManyDefaults, taken_apart, without_points};
 use serde_json::Value;
 
 use crate::kinds::metadata;
 use crate::kinds::registry::Role;
+use crate::objects::type_checks::{check_applied_type, check_type, unknown_in_version};
 use crate::objects::unversioned;
 use crate::state::context::Context;
 use crate::wire::decode::{Decoded, Encoding, try_decode, try_decode_exactly, undecodable};
-use crate::wire::negotiation::go_package;
 use crate::wire::query::FieldValidation;
 use crate::wire::status::Status;
 
@@ -62,7 +62,7 @@ pub(crate) fn decode_object(context: &Context, bytes: &[u8], encoding: Encoding)
 }
 
 /// 400 for what is no object of this kind at all.
-fn unrecognized(context: &Context, why: &str, bytes: &[u8]) -> Status {
+pub(super) fn unrecognized(context: &Context, why: &str, bytes: &[u8]) -> Status {
     let kind = &context.served.info().kind;
     let message = format!("the object provided is unrecognized (must be of type {kind}): {why}");
     // The beginning of a Secret is not shown.
@@ -96,66 +96,115 @@ pub(crate) fn accept(
     validation: FieldValidation,
     source: Source<'_>,
 ) -> Result<Incoming, Status> {
+    let is_custom = context.served.role == Role::Custom;
     // Go reads `null` into its types by leaving them empty.
-    if object.is_null() && source == Source::Body && context.served.role != Role::Custom {
+    if object.is_null() && source == Source::Body && !is_custom {
         object = Value::Object(serde_json::Map::new());
     }
     if !object.is_object() {
         return Err(no_object(context, &object, source));
     }
-    let (version, kind) = (context.version(), &context.served.kind);
-    let schema = kind.schema(version);
-    if context.served.role == Role::Custom {
-        check_readable(context, schema.as_ref(), &object, (source, validation))?;
-    }
-    // A refusal shows the object as it was patched.
-    let mut whole = None;
-    if let Some(schema) = schema.as_ref().filter(|schema| schema.is_of_go())
-        && matches!(source, Source::Merged(_) | Source::Operated(_))
-        && unversioned::is_unversioned(&object)
-    {
-        whole = Some(object.clone());
-        problems.extend(unversioned::read(schema, &mut object));
-    }
-    let replaced = replaced(&object, source).filter(|_| whole.is_none());
-    if let Err(refused) = check_type(context, &mut object, source) {
-        if context.served.role != Role::Custom {
-            return Err(refused);
-        }
-        // It was parsed before its kind was checked.
-        problems.extend(unknown_in_version(context, &object));
-        return Err(refused.warned(strictly(context, problems, validation, (source, &object))?));
-    }
-    metadata::of_mut(&mut object)?;
-    kind.accept(version, &mut object);
-    if let Some(schema) = &schema {
-        // Go drops nothing before it has read all.
-        if schema.is_of_go() {
-            check_leaf_types(context, schema, replaced.as_ref().unwrap_or(&object), source)?;
-            without_points(&mut object);
-        }
-        let is_patched = matches!(source, Source::Merged(_) | Source::Operated(_));
-        if validation == FieldValidation::Strict && is_patched && whole.is_none() {
-            whole = Some(replaced.unwrap_or_else(|| object.clone()));
-        }
-        let unknown = schema.prune(&mut object);
-        problems.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
-        if context.served.role != Role::Custom {
-            schema.drop_nulls(&mut object);
-            if !schema.is_of_go() {
-                check_leaf_types(context, schema, &object, source)?;
-            }
-        }
-    }
-    let warnings = strictly(
+    let schema = context.served.kind.schema(context.version());
+    let read = if is_custom { read_custom } else { read_built_in };
+    let object_for_refusal = read(
         context,
-        problems,
-        validation,
-        (source, whole.as_ref().unwrap_or(&object)),
+        schema.as_ref(),
+        &mut object,
+        &mut problems,
+        (source, validation),
     )?;
-    complete(context, schema.as_ref(), source, &mut object)?;
-    metadata::tidy(metadata::of_mut(&mut object)?);
+    let shown = object_for_refusal.as_ref().unwrap_or(&object);
+    let warnings = apply_field_validation(context, problems, validation, (source, shown))?;
+    fill_defaults(context, schema.as_ref(), source, &mut object)?;
+    metadata::normalize(metadata::of_mut(&mut object)?);
     Ok(Incoming { object, warnings })
+}
+
+/// Reads a custom resource: checks its type and drops unknown fields, which become problems. Returns the object that a refusal
+/// for these shows, if it is not the object itself.
+fn read_custom(
+    context: &Context,
+    schema: Option<&Schema>,
+    object: &mut Value,
+    problems: &mut Vec<String>,
+    (source, validation): (Source<'_>, FieldValidation),
+) -> Result<Option<Value>, Status> {
+    check_kind_and_metadata(context, schema, object, (source, validation))?;
+    let replaced = replaced(object, source);
+    if let Err(refused) = check_type(context, object, source) {
+        // It was parsed before its kind was checked.
+        problems.extend(unknown_in_version(context, object));
+        let problems = std::mem::take(problems);
+        return Err(refused.warned(apply_field_validation(
+            context,
+            problems,
+            validation,
+            (source, &*object),
+        )?));
+    }
+    metadata::of_mut(object)?;
+    context.served.kind.accept(context.version(), object);
+    let Some(schema) = schema else { return Ok(None) };
+    let object_for_refusal = unpruned(object, replaced, (source, validation));
+    prune(schema, object, problems);
+    Ok(object_for_refusal)
+}
+
+/// As [`read_custom`], for an object of another kind. It is normalized as Go's types do it besides.
+fn read_built_in(
+    context: &Context,
+    schema: Option<&Schema>,
+    object: &mut Value,
+    problems: &mut Vec<String>,
+    (source, validation): (Source<'_>, FieldValidation),
+) -> Result<Option<Value>, Status> {
+    let go_schema = schema.filter(|schema| schema.is_of_go());
+    // A refusal shows the object as it was patched.
+    let mut object_for_refusal = None;
+    let mut replaced = replaced(object, source);
+    if let Some(schema) = go_schema.filter(|_| is_patched(source) && unversioned::is_unversioned(object)) {
+        object_for_refusal = Some(object.clone());
+        replaced = None;
+        problems.extend(unversioned::read(schema, object));
+    }
+    check_type(context, object, source)?;
+    metadata::of_mut(object)?;
+    context.served.kind.accept(context.version(), object);
+    let Some(schema) = schema else {
+        return Ok(object_for_refusal);
+    };
+    // Go drops nothing before it has read all.
+    if let Some(schema) = go_schema {
+        check_leaf_types(context, schema, replaced.as_ref().unwrap_or(object), source)?;
+        without_points(object);
+    }
+    let object_for_refusal = object_for_refusal.or_else(|| unpruned(object, replaced, (source, validation)));
+    prune(schema, object, problems);
+    schema.normalize(object);
+    if go_schema.is_none() {
+        check_leaf_types(context, schema, object, source)?;
+    }
+    Ok(object_for_refusal)
+}
+
+/// Drops unknown fields, which become problems.
+fn prune(schema: &Schema, object: &mut Value, problems: &mut Vec<String>) {
+    let unknown = schema.prune(object);
+    problems.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
+}
+
+/// The patched object as it is before it is pruned, for a patch that unknown fields refuse.
+fn unpruned(
+    object: &Value,
+    replaced: Option<Value>,
+    (source, validation): (Source<'_>, FieldValidation),
+) -> Option<Value> {
+    let may_refuse = validation == FieldValidation::Strict && is_patched(source);
+    may_refuse.then(|| replaced.unwrap_or_else(|| object.clone()))
+}
+
+fn is_patched(source: Source<'_>) -> bool {
+    matches!(source, Source::Merged(_) | Source::Operated(_))
 }
 
 /// Whether a JSON patch puts something else in the place of the whole object.
@@ -176,9 +225,9 @@ fn replaced(object: &Value, source: Source<'_>) -> Option<Value> {
 }
 
 /// Fills in defaults.
-fn complete(
+fn fill_defaults(
     context: &Context,
-    schema: Option<&cluster_schema::Schema>,
+    schema: Option<&Schema>,
     source: Source<'_>,
     object: &mut Value,
 ) -> Result<(), Status> {
@@ -188,7 +237,7 @@ fn complete(
             Source::Applied(_) => {
                 schema.fill(object).map_err(too_many)?;
                 if let (Some(schema), Some(metadata)) = (schema.field("metadata"), object.get_mut("metadata")) {
-                    schema.drop_nulls(metadata);
+                    schema.normalize(metadata);
                 }
             }
             _ => schema.default(object).map_err(too_many)?,
@@ -209,7 +258,7 @@ fn too_many(error: TooManyDefaults) -> Status {
 }
 
 /// Unknown and duplicate fields as warnings, or as a refusal that shows the object.
-fn strictly(
+fn apply_field_validation(
     context: &Context,
     problems: Vec<String>,
     validation: FieldValidation,
@@ -235,7 +284,7 @@ pub(crate) fn check_applied(context: &Context, mut object: Value) -> Result<Valu
 }
 
 /// Refuses an object that cannot be taken for one of its kind.
-fn refuse(context: &Context, source: Source<'_>, object: &Value, why: &str) -> Status {
+pub(super) fn refuse(context: &Context, source: Source<'_>, object: &Value, why: &str) -> Status {
     let patched = |shown: String| Status::invalid("", "", "", &[FieldError::invalid("patch", shown, why)]);
     match source {
         Source::Applied(_) => patched(object.to_string()),
@@ -282,9 +331,9 @@ fn no_object(context: &Context, value: &Value, source: Source<'_>) -> Status {
 }
 
 /// A custom resource must name its kind, and have metadata that Go's types can read.
-fn check_readable(
+fn check_kind_and_metadata(
     context: &Context,
-    schema: Option<&cluster_schema::Schema>,
+    schema: Option<&Schema>,
     object: &Value,
     (source, validation): (Source<'_>, FieldValidation),
 ) -> Result<(), Status> {
@@ -301,139 +350,8 @@ fn check_readable(
     why.map_or(Ok(()), |why| Err(refuse(context, source, object, &why)))
 }
 
-/// Sets apiVersion and kind where they are missing; what differs from the path is refused. A custom resource must have
-/// both.
-fn check_type(context: &Context, object: &mut Value, source: Source<'_>) -> Result<(), Status> {
-    let info = context.served.info();
-    let api_version = info.api_version(context.version());
-    let given = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
-    let (version, kind) = (given("apiVersion"), given("kind"));
-    if context.served.role == Role::Custom {
-        return match source {
-            Source::Body if version != api_version => Err(Status::bad_request(format!(
-                "the API version in the data ({version}) does not match the expected API version ({api_version})"
-            ))),
-            Source::Body if kind != info.kind => Err(another_kind(context, object, kind)),
-            Source::Body => Ok(()),
-            _ => check_custom_patch(context, object, &api_version),
-        };
-    }
-    let version = if version.is_empty() { &api_version } else { version };
-    let kind = if kind.is_empty() { &info.kind } else { kind };
-    if version != api_version || kind != info.kind {
-        return Err(of_another_type(context, object, source, (version, kind)));
-    }
-    let (api_version, kind) = (Value::String(api_version), Value::from(&*info.kind));
-    if let Some(fields) = object.as_object_mut() {
-        fields.insert("apiVersion".to_owned(), api_version);
-        fields.insert("kind".to_owned(), kind);
-    }
-    Ok(())
-}
-
-/// The unknown fields of a custom resource in a version that its kind does not have: all but those that every object has.
-fn unknown_in_version(context: &Context, object: &Value) -> Vec<String> {
-    let info = context.served.info();
-    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
-    let (group, version) = text("apiVersion").split_once('/').unwrap_or_default();
-    if group != &*info.group || text("kind") != &*info.kind || context.served.version(version).is_some() {
-        return Vec::new();
-    }
-    let fields = object.as_object().into_iter().flat_map(|fields| fields.keys());
-    let unknown = fields.filter(|field| !matches!(field.as_str(), "apiVersion" | "kind" | "metadata"));
-    unknown.map(|field| format!("unknown field \"{field}\"")).collect()
-}
-
-/// Refuses a patch that changes version or kind of a custom resource.
-fn check_custom_patch(context: &Context, object: &Value, api_version: &str) -> Result<(), Status> {
-    let info = context.served.info();
-    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
-    let (version, kind) = (text("apiVersion"), text("kind"));
-    let mut errors = Vec::new();
-    if kind != info.kind {
-        errors.push(FieldError::invalid("kind", kind, format!("must be {}", info.kind)));
-    }
-    if version != api_version {
-        errors.push(FieldError::invalid(
-            "apiVersion",
-            version,
-            format!("must be {api_version}"),
-        ));
-    }
-    match errors.is_empty() {
-        true => Ok(()),
-        false => Err(Status::invalid(
-            &info.group,
-            kind,
-            metadata::text(object, "name"),
-            &errors,
-        )),
-    }
-}
-
-/// The refusal of a custom resource of another kind than the path's. An update must first name the version it replaces.
-fn another_kind(context: &Context, object: &Value, kind: &str) -> Status {
-    let info = context.served.info();
-    let updates = context.target.name.is_some();
-    if updates && metadata::text(object, "resourceVersion").is_empty() {
-        return context.version_required(context.name());
-    }
-    let error = FieldError::invalid("kind", kind, format!("must be {}", info.kind));
-    Status::invalid(&info.group, kind, metadata::text(object, "name"), &[error])
-}
-
-/// The refusal of a body or a patch of another type: one that is known cannot be converted, others are not known.
-fn of_another_type(context: &Context, object: &Value, source: Source<'_>, (version, kind): (&str, &str)) -> Status {
-    if version.matches('/').count() > 1 {
-        let why = format!("unexpected GroupVersion string: {version}");
-        return unrecognized(context, &why, object.to_string().as_bytes());
-    }
-    let (group, number) = version.split_once('/').unwrap_or(("", version));
-    let kinds = context.server.registry.snapshot();
-    let known = kinds
-        .of_group(group)
-        .find(|known| known.info().kind == kind && known.version(number).is_some());
-    let why = match known {
-        Some(_) => {
-            let info = context.served.info();
-            let package = go_package(&info.group);
-            format!(
-                "converting ({number}.{kind}) to ({package}.{}): unknown conversion",
-                info.kind
-            )
-        }
-        None => {
-            format!("no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\"")
-        }
-    };
-    refuse(context, source, object, &why)
-}
-
-/// What is applied must name its version and kind.
-fn check_applied_type(context: &Context, object: &Value) -> Result<(), Status> {
-    let info = context.served.info();
-    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
-    let (version, kind) = (text("apiVersion"), text("kind"));
-    if version == info.api_version(context.version()) && kind == info.kind {
-        return Ok(());
-    }
-    let (version, kind) = if version.matches('/').count() > 1 {
-        ("", "")
-    } else {
-        (version, kind)
-    };
-    let slash = if version.contains('/') { "" } else { "/" };
-    let message = format!("invalid object type: {slash}{version}, Kind={kind}");
-    Err(Status::bad_request(message))
-}
-
 /// A typed kind cannot even be read when a field has another JSON type: 400, not 422.
-fn check_leaf_types(
-    context: &Context,
-    schema: &cluster_schema::Schema,
-    object: &Value,
-    source: Source<'_>,
-) -> Result<(), Status> {
+fn check_leaf_types(context: &Context, schema: &Schema, object: &Value, source: Source<'_>) -> Result<(), Status> {
     let why = match source {
         _ if !schema.is_of_go() => wrong_types(schema, object, |path, found, wanted| {
             format!("json: cannot unmarshal {found} into field {path}: must be of type {wanted}")
@@ -459,11 +377,7 @@ fn check_leaf_types(
 }
 
 /// The fields whose value has another JSON type, each described by `describe` from its path and the types found and wanted.
-fn wrong_types(
-    schema: &cluster_schema::Schema,
-    object: &Value,
-    describe: impl Fn(&str, &str, &str) -> String,
-) -> Option<String> {
+fn wrong_types(schema: &Schema, object: &Value, describe: impl Fn(&str, &str, &str) -> String) -> Option<String> {
     let errors = schema.validate(object, None);
     let wrong = errors
         .iter()

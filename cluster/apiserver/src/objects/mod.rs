@@ -3,4 +3,5 @@
 pub(crate) mod incoming;
 pub(crate) mod retained_fields;
 pub(crate) mod scale_view;
+mod type_checks;
 pub(crate) mod unversioned;

@@ -19,8 +19,8 @@ use crate::kinds::metadata::{self, timestamp};
 use crate::kinds::registry::Role;
 use crate::kinds::{conversion, definition, namespaces, pods, strategies};
 use crate::requests::read;
-use crate::requests::write::{TURNS_MAX, overtaken};
-use crate::state::context::{Context, Turn};
+use crate::requests::write::{EXCLUSIVE_RETRIES_MAX, overtaken};
+use crate::state::context::{Context, ExclusiveWrite};
 use crate::state::reader::Reader;
 use crate::wire::answer::Answer;
 use crate::wire::decode::{decode, encoding, read_body};
@@ -264,16 +264,17 @@ async fn admit_and_remove(
     for attempt in 1.. {
         let entry = context.current(name).await?;
         options.check_preconditions(context, &entry)?;
-        let old =
-            conversion::to_store_again(&context.server.network, &context.served, context.version(), &entry).await?;
+        let old = conversion::value_for_next_write(&context.server.network, &context.served, context.version(), &entry)
+            .await?;
         let call = context.call(Operation::Delete, name, options.is_dry());
         node_restriction::restrict(context, None, Some(&old))?;
         gatekeeping::admit(context, name, None, Some(&old)).await?;
         confirmation::check(context, &old)?;
         let reader = Reader::new(&context.server);
+        // Warnings of an earlier attempt go, also when this one is refused.
         warnings.clear();
         *warnings = deletion::review_deletion(context, &old, options.value(), options.is_dry()).await?;
-        let turn = context.turn(&call).await?;
+        let exclusive = context.begin_exclusive_write(&call).await?;
         let review = Review {
             call,
             object: None,
@@ -289,9 +290,9 @@ async fn admit_and_remove(
             );
         }
         namespace_lifecycle::check_deletable(context, name)?;
-        match try_remove(context, &turn, &entry, old, options).await {
+        match try_remove(context, &exclusive, &entry, old, options).await {
             Ok(deleted) => return Ok(deleted),
-            Err(StoreError::Overtaken) if attempt < TURNS_MAX => {}
+            Err(StoreError::Overtaken) if attempt < EXCLUSIVE_RETRIES_MAX => {}
             Err(StoreError::Overtaken) => return Err(overtaken()),
             Err(StoreError::Conflict { .. }) if attempt < TRIES_MAX => {}
             Err(error) => return Err(context.store_status(name, error)),
@@ -308,7 +309,7 @@ fn default_orphans(context: &Context) -> Option<&'static str> {
 
 async fn try_remove(
     context: &Context,
-    turn: &Turn<'_>,
+    exclusive: &ExclusiveWrite<'_>,
     entry: &Entry,
     old: Value,
     options: &DeleteOptions,
@@ -330,7 +331,7 @@ async fn try_remove(
     };
     let waits = waits || !metadata::finalizers(&object).is_empty() || grace > 0;
     let object = Object::from_value(object)?;
-    let store = &turn.store;
+    let store = &exclusive.store;
     // An object that is deleted at once is returned as it was stored.
     let marked = waits || context.served.role == Role::Pod;
     let next = Entry {

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 /// Group, kind, and what does not happen.
-const INERT: [(&str, &str, &str); 9] = [
+const INEFFECTIVE: [(&str, &str, &str); 9] = [
     (
         "",
         "LimitRange",
@@ -28,7 +28,7 @@ const INERT: [(&str, &str, &str); 9] = [
     ),
 ];
 /// Group, kind, and which part has an effect.
-const PARTLY: [(&str, &str, &str); 2] = [
+const PARTLY_EFFECTIVE: [(&str, &str, &str); 2] = [
     (
         "",
         "ResourceQuota",
@@ -49,7 +49,7 @@ const ONLY_A_PART: &str = "only a part counts here";
 const NOTHING: &str = "nothing acts on it here";
 
 /// Whether a warning is about a kind without effect here, which real Kubernetes does not return.
-pub fn is_of_embedded(warning: &str) -> bool {
+pub fn is_ineffective_kind_warning(warning: &str) -> bool {
     [ONLY_A_PART, NOTHING].iter().any(|words| warning.contains(words))
 }
 
@@ -60,13 +60,13 @@ pub(crate) fn warning(group: &str, kind: &str, object: &Value) -> Option<String>
     if (group, kind) == ("", "ResourceQuota") && limits_numbers_alone(object) {
         return None;
     }
-    if let Some((_, _, what)) = PARTLY.iter().find(of_kind) {
+    if let Some((_, _, what)) = PARTLY_EFFECTIVE.iter().find(of_kind) {
         return Some(format!("of this {kind} {ONLY_A_PART}: {what}"));
     }
     let (kind, what) = if is_token {
         (format!("a Secret of type {TOKEN_SECRETS}"), NO_TOKEN)
     } else {
-        let (_, _, what) = INERT.iter().find(of_kind)?;
+        let (_, _, what) = INEFFECTIVE.iter().find(of_kind)?;
         (format!("this {kind}"), *what)
     };
     Some(format!("{kind} is stored, and {NOTHING}: {what}"))
@@ -118,8 +118,8 @@ mod tests {
     }
 
     #[test]
-    fn every_inert_kind_is_one_of_kubernetes() {
-        for (group, kind, _) in INERT.into_iter().chain(PARTLY) {
+    fn every_ineffective_kind_is_one_of_kubernetes() {
+        for (group, kind, _) in INEFFECTIVE.into_iter().chain(PARTLY_EFFECTIVE) {
             let kinds = cluster_builtin::kinds();
             assert!(
                 kinds.iter().any(|known| (&*known.group, &*known.kind) == (group, kind)),
@@ -129,13 +129,17 @@ mod tests {
     }
 
     #[test]
-    fn every_warning_is_known_for_one_of_embedded_servers() {
+    fn every_warning_is_recognized_as_one_about_an_ineffective_kind() {
         let object = serde_json::json!({"spec": {"hard": {"cpu": "1"}}, "type": TOKEN_SECRETS});
-        for (group, kind, _) in INERT.into_iter().chain(PARTLY).chain([("", "Secret", "")]) {
+        for (group, kind, _) in INEFFECTIVE
+            .into_iter()
+            .chain(PARTLY_EFFECTIVE)
+            .chain([("", "Secret", "")])
+        {
             let warning = warning(group, kind, &object).expect(kind);
-            assert!(is_of_embedded(&warning), "{warning}");
+            assert!(is_ineffective_kind_warning(&warning), "{warning}");
         }
-        assert!(!is_of_embedded(
+        assert!(!is_ineffective_kind_warning(
             "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
         ));
     }
@@ -149,15 +153,15 @@ mod tests {
              kubectl shows.\n\n| Group | Kind | What is so instead |\n| --- | --- | --- |\n",
         );
         let named = |group: &'static str| if group.is_empty() { "v1" } else { group };
-        for (group, kind, what) in INERT {
+        for (group, kind, what) in INEFFECTIVE {
             writeln!(page, "| `{}` | {kind} | {what} |", named(group)).unwrap();
         }
         writeln!(page, "| `v1` | Secret of type `{TOKEN_SECRETS}` | {NO_TOKEN} |").unwrap();
         page.push_str("\nOf these only a part counts:\n\n| Group | Kind | What counts |\n| --- | --- | --- |\n");
-        for (group, kind, what) in PARTLY {
+        for (group, kind, what) in PARTLY_EFFECTIVE {
             writeln!(page, "| `{}` | {kind} | {what} |", named(group)).unwrap();
         }
-        page.push_str("\nNot served at all, so that nobody relies on them:\n\n| Group | Kinds |\n| --- | --- |\n");
+        page.push_str("\nNot served at all, so that no client relies on them:\n\n| Group | Kinds |\n| --- | --- |\n");
         for (group, kinds) in unserved() {
             writeln!(page, "| `{group}` | {} |", kinds.join(", ")).unwrap();
         }
@@ -165,7 +169,7 @@ mod tests {
         page.push_str(
             "\nAn eviction (`kubectl drain`) of a pod that a PodDisruptionBudget selects is refused: budgets are not counted.\n",
         );
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/inert-kinds.md");
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/ineffective-kinds.md");
         if std::env::var_os("UPDATE_GOLDENS").is_some_and(|value| value == "1") {
             std::fs::write(file, &page).unwrap();
         }

@@ -87,7 +87,7 @@ pub(crate) async fn collect(context: &Context, options: &ListOptions, filter: &F
         page.limit = limit.and_then(|_| NonZeroUsize::new(size));
         let listing = context.server.store.list(&context.range(), page.clone()).await;
         let mut listing = listing.map_err(|error| page_status(error, options.continue_token.is_some()))?;
-        listing.entries = conversion::listed(
+        listing.entries = conversion::convert_entries(
             &context.server.network,
             &context.served,
             context.version(),

@@ -40,8 +40,11 @@ impl Versions for KindVersions<'_> {
             ));
         };
         let converted = match self.0.served.role {
-            Role::Custom => conversion::raw(&self.0.server.network, &self.0.served, object.clone(), version).await,
-            _ => conversion::object(&self.0.server.network, &self.0.served, object.clone(), version).await,
+            Role::Custom => {
+                conversion::convert_value_unpruned(&self.0.server.network, &self.0.served, object.clone(), version)
+                    .await
+            }
+            _ => conversion::convert_value(&self.0.server.network, &self.0.served, object.clone(), version).await,
         };
         converted.map_err(|status| status.message().to_owned())
     }

@@ -15,8 +15,9 @@ use crate::kinds::registry::Role;
 use crate::kinds::{conversion, metadata};
 use crate::objects::incoming::{self, Incoming, Source};
 use crate::requests::managed_fields::KindVersions;
+use crate::requests::path_match::check_matches_path;
 use crate::requests::read;
-use crate::requests::write::{Refusal, TURNS_MAX, overtaken};
+use crate::requests::write::{EXCLUSIVE_RETRIES_MAX, Refusal, overtaken};
 use crate::state::context::Context;
 use crate::state::pending_write::Write;
 use crate::wire::answer::Answer;
@@ -205,10 +206,10 @@ impl Request {
             write.warnings = incoming.warnings;
             match write.replace(&live, incoming.object).await {
                 Ok(written) => return Ok((StatusCode::OK, written.entry().clone(), write.warnings)),
-                Err(Refusal::Overtaken) if attempt < TURNS_MAX => {}
+                Err(Refusal::Overtaken) if attempt < EXCLUSIVE_RETRIES_MAX => {}
                 Err(Refusal::Overtaken) => return Err(overtaken()),
                 // kube-apiserver's store applies the patch again without a limit: others' writes are no reason to refuse it.
-                Err(Refusal::Stale) if !pinned && attempt < TURNS_MAX => {}
+                Err(Refusal::Stale) if !pinned && attempt < EXCLUSIVE_RETRIES_MAX => {}
                 Err(Refusal::Stale) => break,
                 Err(Refusal::Status(status)) => return Err(status),
             }
@@ -237,9 +238,9 @@ impl Request {
         live: Option<&Entry>,
     ) -> Result<Incoming, Status> {
         let live = match live {
-            Some(live) => {
-                Some(conversion::value(&context.server.network, &context.served, context.version(), live).await?)
-            }
+            Some(live) => Some(
+                conversion::entry_as_value(&context.server.network, &context.served, context.version(), live).await?,
+            ),
             None => None,
         };
         let schema = context
@@ -270,7 +271,7 @@ impl Request {
             PatchType::Apply => Source::Applied(&self.patch),
         };
         let incoming = incoming::accept(context, object, self.problems.clone(), self.validation, source)?;
-        match check_names(context, &incoming.object) {
+        match check_matches_path(context, &incoming.object) {
             Ok(()) => Ok(incoming),
             Err(status) => Err(status.warned(incoming.warnings)),
         }
@@ -307,7 +308,7 @@ impl Request {
             FieldValidation::Ignore,
             Source::Applied(&self.patch),
         )?;
-        check_names(context, &accepted.object)?;
+        check_matches_path(context, &accepted.object)?;
         let mut warnings = Vec::new();
         match self.validation {
             FieldValidation::Ignore => {}
@@ -323,34 +324,6 @@ impl Request {
             warnings,
         })
     }
-}
-
-/// What is written has to be the object that the path names.
-pub(crate) fn check_names(context: &Context, object: &Value) -> Result<(), Status> {
-    let (wanted, found) = (context.name(), metadata::text(object, "name"));
-    check_namespace(context, object)?;
-    if found.is_empty() {
-        return Err(Status::bad_request(format!(
-            "the name of the object ({wanted} based on URL) was undeterminable: name must be provided"
-        )));
-    }
-    if found != wanted {
-        return Err(Status::bad_request(format!(
-            "the name of the object ({found}) does not match the name on the URL ({wanted})"
-        )));
-    }
-    Ok(())
-}
-
-/// A body that names a namespace has to name that of the path.
-pub(crate) fn check_namespace(context: &Context, object: &Value) -> Result<(), Status> {
-    let namespace = metadata::text(object, "namespace");
-    if !namespace.is_empty() && context.namespace().is_some_and(|wanted| wanted != namespace) {
-        return Err(Status::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
-    }
-    Ok(())
 }
 
 /// Top-level fields that a request to this path cannot change.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::admission::subresource_body;
 use crate::kinds::metadata;
 use crate::requests::delete::{self, DeleteOptions};
-use crate::requests::patch::check_namespace;
+use crate::requests::path_match::check_namespace;
 use crate::requests::write::Refusal;
 use crate::state::context::Context;
 use crate::state::pending_write::Write;

@@ -32,7 +32,7 @@ pub(crate) async fn answer(context: &Context, code: StatusCode, entry: &Entry, s
     let entry = match context.served.converter() {
         None => entry,
         Some(_) => {
-            shown = conversion::shown(
+            shown = conversion::convert_entry(
                 &context.server.network,
                 &context.served,
                 context.version(),

@@ -13,7 +13,8 @@ use crate::kinds::registry::Role;
 use crate::kinds::resource::ScalePaths;
 use crate::kinds::{conversion, metadata};
 use crate::objects::scale_view::{at, replicas_of, set, view};
-use crate::requests::patch::{check_names, patch_status};
+use crate::requests::patch::patch_status;
+use crate::requests::path_match::check_matches_path;
 use crate::requests::write::Refusal;
 use crate::state::context::Context;
 use crate::state::pending_write::Write;
@@ -30,7 +31,7 @@ pub(crate) async fn answer(context: &Context, paths: &ScalePaths, verb: &str, bo
     match verb {
         "get" => {
             let entry = context.current(context.name()).await?;
-            let object = conversion::value(
+            let object = conversion::entry_as_value(
                 &context.server.network,
                 &context.served,
                 context.working_version(),
@@ -47,7 +48,7 @@ pub(crate) async fn answer(context: &Context, paths: &ScalePaths, verb: &str, bo
         "update" => {
             context.query.check("UpdateOptions", Vec::new())?;
             let wanted = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;
-            check_names(context, &wanted)?;
+            check_matches_path(context, &wanted)?;
             change(context, paths, |_| Ok(wanted.clone())).await
         }
         "patch" if media_type(&context.headers) == APPLY => {
@@ -101,7 +102,7 @@ async fn apply(context: &Context, paths: &ScalePaths, wanted: &Value) -> Result<
     let schema = served.kind.schema(context.version()).unwrap_or_else(Schema::any);
     for _ in 0..TRIES_MAX {
         let live = context.current(name).await?;
-        let object = conversion::value(&context.server.network, served, context.version(), &live).await?;
+        let object = conversion::entry_as_value(&context.server.network, served, context.version(), &live).await?;
         let api_version = served.info().api_version(context.version());
         let mut applied = json!({"apiVersion": api_version, "kind": served.info().kind, "metadata": {"name": name}});
         if !set(&mut applied, &paths.spec_replicas, Value::from(replicas)) {
@@ -146,7 +147,7 @@ async fn replace(
 
 /// The object as a Scale.
 async fn scale_of(context: &Context, entry: &Entry, paths: &ScalePaths) -> Result<Value, Status> {
-    let object = conversion::value(
+    let object = conversion::entry_as_value(
         &context.server.network,
         &context.served,
         context.working_version(),
@@ -222,7 +223,8 @@ async fn change(
             let error = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
             return Err(Status::invalid("autoscaling", "Scale", name, &[error]));
         }
-        let mut object = conversion::value(&context.server.network, &context.served, context.version(), &live).await?;
+        let mut object =
+            conversion::entry_as_value(&context.server.network, &context.served, context.version(), &live).await?;
         let before = at(&object, &paths.spec_replicas).and_then(Value::as_i64);
         if !set(&mut object, &paths.spec_replicas, Value::from(replicas)) {
             return Err(Status::internal("the object has no place for its replicas"));

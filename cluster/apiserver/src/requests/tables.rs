@@ -96,8 +96,8 @@ impl Tables {
             RawValue::from_string(text).map_err(Status::internal)
         };
         let ends = object
-            .pointer("/metadata/annotations/k8s.io~1initial-events-end")
-            .is_some();
+            .pointer("/metadata/annotations")
+            .is_some_and(|annotations| annotations.get(INITIAL_END).is_some());
         let object = match self.include {
             // Otherwise clients could not see that the first list is complete.
             Include::None if ends => Some(raw(rendering::metadata(bytes, self.meta)?)?),

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::admission::{node_restriction, subresource_body};
 use crate::kinds::metadata;
-use crate::requests::patch::check_namespace;
+use crate::requests::path_match::check_namespace;
 use crate::state::context::Context;
 use crate::storage::errors::store_status;
 use crate::wire::answer::{Answer, led_by_warnings};
@@ -28,7 +28,7 @@ const VALIDITY_DEFAULT: Duration = Duration::from_secs(3600);
 pub(crate) async fn request(context: &Context, body: Body) -> Result<Answer, Status> {
     let mut request = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;
     metadata::of_mut(&mut request)?;
-    check_names(context, &request)?;
+    check_account_name(context, &request)?;
     let account = context.current(context.name()).await?;
     check_uid(context, &request, &account.object.meta().uid)?;
     let validity = validity(&request)?;
@@ -80,7 +80,7 @@ async fn issue(context: &Context, mut request: Value, uid: String, validity: Dur
 }
 
 /// A request that names an account has to name that of the path.
-fn check_names(context: &Context, request: &Value) -> Result<(), Status> {
+fn check_account_name(context: &Context, request: &Value) -> Result<(), Status> {
     check_namespace(context, request)?;
     let name = metadata::text(request, "name");
     if name.is_empty() || name == context.name() {

@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use crate::kinds::metadata;
 use crate::objects::incoming::{self, Incoming, Source};
-use crate::requests::write::{Refusal, TURNS_MAX, check_number, overtaken};
-use crate::requests::{patch, read};
+use crate::requests::path_match::check_matches_path;
+use crate::requests::read;
+use crate::requests::write::{EXCLUSIVE_RETRIES_MAX, Refusal, check_number, overtaken};
 use crate::state::context::Context;
 use crate::state::pending_write::Write;
 use crate::wire::answer::Answer;
@@ -37,7 +38,7 @@ pub(crate) async fn update(context: &Context, body: Body) -> Result<Answer, Stat
 async fn put(context: &Context, incoming: Incoming, shape: Shape) -> Result<Answer, Status> {
     let mut object = incoming.object;
     let name = context.name();
-    patch::check_names(context, &object)?;
+    check_matches_path(context, &object)?;
     path::check_name(name)?;
     if let Some(namespace) = context.namespace() {
         metadata::of_mut(&mut object)?.insert("namespace".to_owned(), Value::String(namespace.to_owned()));
@@ -74,7 +75,7 @@ async fn put(context: &Context, incoming: Incoming, shape: Shape) -> Result<Answ
                     .await?
                     .warn(write.warnings));
             }
-            Err(Refusal::Overtaken) if attempt < TURNS_MAX => {}
+            Err(Refusal::Overtaken) if attempt < EXCLUSIVE_RETRIES_MAX => {}
             Err(Refusal::Overtaken) => return Err(overtaken()),
             Err(Refusal::Stale) if unconditional && attempt < TRIES_MAX => {}
             Err(Refusal::Stale) => break,

@@ -158,7 +158,8 @@ async fn begin(context: &Context, options: &ListOptions, filter: &Filter) -> Res
         .await
         .map_err(store_status)?;
     let version = context.version();
-    let mut entries = conversion::listed(&context.server.network, &context.served, version, listing.entries).await?;
+    let mut entries =
+        conversion::convert_entries(&context.server.network, &context.served, version, listing.entries).await?;
     entries.retain(|entry| filter.passes(&entry.key, &entry.object));
     Ok((entries, listing.revision))
 }
@@ -190,7 +191,7 @@ async fn end(server: Arc<ServerState>, served: Arc<Served>, deadline: Instant) -
     tokio::select! {
         biased;
         () = server.stop.cancelled() => End::Stopped,
-        () = served.life.ended() => End::Gone,
+        () = served.period.ended() => End::Gone,
         () = sleep_until(deadline) => End::TimeIsUp,
     }
 }
@@ -347,7 +348,7 @@ impl Watcher {
         previous: Option<&Arc<Object>>,
     ) -> Result<(), Status> {
         let entry = &change.entry;
-        if self.served.life.is_over_at(entry.revision) {
+        if self.served.period.is_over_at(entry.revision) {
             self.ended = true;
             return Ok(());
         }
@@ -476,13 +477,14 @@ async fn converted(
             "a watch ends because an object cannot be converted");
     };
     let entry = &change.entry;
-    let object = conversion::watched(&server.network, served, &version, &entry.object, entry.revision).await;
+    let object = conversion::convert_change(&server.network, served, &version, &entry.object, entry.revision).await;
     let object = object.inspect_err(warn).ok()?;
     let previous = match change.previous() {
         None => None,
         Some(previous) if Arc::ptr_eq(previous, &entry.object) => Some(object.clone()),
         Some(previous) => {
-            let previous = conversion::watched(&server.network, served, &version, previous, entry.revision).await;
+            let previous =
+                conversion::convert_change(&server.network, served, &version, previous, entry.revision).await;
             Some(previous.inspect_err(warn).ok()?)
         }
     };

@@ -1,5 +1,13 @@
 //! What every write goes through between decoding and the store: metadata, managed fields, admission, strategy,
 //! validation. The verbs in other files decide what is written; this file decides whether and how.
+//!
+//! The order for creates and updates alike:
+//! 1. mutating admission: the server, the kind, webhooks (`run_mutating_admission`);
+//! 2. the strategy of the kind (`Kind::prepare`), addresses of Services, then validation;
+//! 3. all that may refuse the prepared object (`admit_prepared`);
+//! 4. quota (`count_in_quotas`), last, so that a write that is refused uses nothing up; then the store.
+//!
+//! Deletions have an order of their own, in `requests/delete`.
 
 use std::sync::Arc;
 
@@ -12,14 +20,14 @@ use crate::kinds::kind::{Call, Operation, Review};
 use crate::kinds::registry::Role;
 use crate::kinds::{conversion, definition, metadata, namespaces, strategies};
 use crate::objects::retained_fields::keep_stored;
-use crate::requests::{address_allocation, ineffective_kinds, managed_fields};
-use crate::state::context::{Context, Turn};
+use crate::requests::{address_allocation, ineffective_kinds, managed_fields, new_object};
+use crate::state::context::{Context, ExclusiveWrite};
 use crate::state::pending_write::Write;
 use crate::state::reader::Reader;
 use crate::wire::status::Status;
 
 /// How often a write is validated again because another process was faster with one that depends on the same objects.
-pub(crate) const TURNS_MAX: usize = 64;
+pub(crate) const EXCLUSIVE_RETRIES_MAX: usize = 64;
 /// How often a name is generated again when it is taken, as in kube-apiserver.
 const NAME_TRIES_MAX: usize = 8;
 
@@ -56,7 +64,7 @@ impl From<Status> for Refusal {
     }
 }
 
-impl Write<'_> {
+impl<'a> Write<'a> {
     fn working(&self, object: Value) -> Result<Value, Status> {
         let context = self.context;
         if context.version() == context.working_version() {
@@ -74,13 +82,13 @@ impl Write<'_> {
 
     async fn create_object(&mut self, mut object: Value) -> Result<Entry, Status> {
         let context = self.context;
-        if context.served.life.is_closing() {
+        if context.served.period.is_closing() {
             let why = "create not allowed while custom resource definition is terminating";
             let served = &context.served;
             let name = metadata::text(&object, "name");
             return Err(Status::forbidden(served.group(), served.plural(), name, why));
         }
-        prepare_new_metadata(context, &mut object)?;
+        new_object::prepare_metadata(context, &mut object)?;
         let mut status = None;
         if let Some(fields) = object.as_object_mut().filter(|_| context.has_status()) {
             status = fields
@@ -92,7 +100,7 @@ impl Write<'_> {
             object["status"] = status;
         }
         let mut object = self.working(object)?;
-        add_finalizers(context, &mut object)?;
+        new_object::add_finalizers(context, &mut object)?;
         namespace_lifecycle::check_open(context, metadata::text(&object, "name")).await?;
         let base = metadata::text(&object, "generateName").to_owned();
         let generate = metadata::text(&object, "name").is_empty() && !base.is_empty();
@@ -108,7 +116,7 @@ impl Write<'_> {
                 Err(Refusal::Status(status))
                     if generate && attempt < NAME_TRIES_MAX && status.reason() == "AlreadyExists" => {}
                 Err(Refusal::Status(status)) => return Err(status),
-                Err(Refusal::Overtaken | Refusal::Stale) if attempt < TURNS_MAX => {}
+                Err(Refusal::Overtaken | Refusal::Stale) if attempt < EXCLUSIVE_RETRIES_MAX => {}
                 Err(Refusal::Overtaken | Refusal::Stale) => return Err(overtaken()),
             }
         }
@@ -120,14 +128,13 @@ impl Write<'_> {
         let kind = &context.served.kind;
         let name = metadata::text(&object, "name").to_owned();
         let call = context.call(Operation::Create, &name, self.dry_run);
-        let reader = Reader::new(&context.server);
         self.run_mutating_admission(&call, &mut object, None).await?;
         let name = metadata::text(&object, "name").to_owned();
         let call = context.call(Operation::Create, &name, self.dry_run);
         let typed = context.served.role != Role::Custom
             && !strategies::keeps_status(context.served.group(), context.served.plural());
         if context.has_status() && typed {
-            drop_status(&mut object);
+            new_object::reset_status(&mut object);
         }
         kind.prepare(&call, &mut object, None);
         let _address = address_allocation::prepare(context, &mut object, None).await?;
@@ -136,7 +143,7 @@ impl Write<'_> {
             .hub_schema()
             .filter(|_| context.served.role != Role::Custom)
         {
-            schema.settle(&mut object);
+            schema.normalize_as_stored(&mut object);
         }
         let found = self.validate(&call, &object, None);
         let info = context.served.info();
@@ -146,20 +153,7 @@ impl Write<'_> {
         let mut errors = metadata::validate(&**kind, &object);
         errors.extend(found);
         self.refuse(&name, errors)?;
-        escalation::check(context, &object, None)?;
-        signing_rights::check(context, &object, None)?;
-        node_restriction::restrict(context, Some(&object), None)?;
-        gatekeeping::admit(context, &name, Some(&object), None).await?;
-        definition_conditions::check_names(context, &object)?;
-        self.run_validating_admission(&call, &object, None).await?;
-        let turn = context.turn(&call).await?;
-        let review = Review {
-            call,
-            object: Some(&object),
-            old: None,
-            objects: &reader,
-        };
-        self.warnings.extend(kind.review(review).await?);
+        let exclusive = self.admit_prepared(call, &object, None).await?;
         self.warnings
             .extend(ineffective_kinds::warning(&info.group, &info.kind, &object));
         if context.served.role == Role::CustomResourceDefinition {
@@ -172,10 +166,40 @@ impl Write<'_> {
         if self.dry_run {
             return Ok(self.create_dry(key, stored).await?);
         }
-        let entry = turn.store.create(key, stored).await;
+        let entry = exclusive.store.create(key, stored).await;
         let entry = entry.map_err(|error| self.refusal(&name, error))?;
         self.observe_write(&entry).await?;
         Ok(entry)
+    }
+
+    /// Calls all that may refuse an object that is prepared and validated, in this order: rights that it would grant, rights to
+    /// approve and sign, the restriction of nodes, gatekeepers, names of built-in kinds, validating policies, validating
+    /// webhooks, and the kind itself. The write holds what is returned until it is stored.
+    async fn admit_prepared(
+        &mut self,
+        call: Call<'_>,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Result<ExclusiveWrite<'a>, Status> {
+        let context = self.context;
+        escalation::check(context, object, old)?;
+        signing_rights::check(context, object, old)?;
+        node_restriction::restrict(context, Some(object), old)?;
+        gatekeeping::admit(context, call.name, Some(object), old).await?;
+        if old.is_none() {
+            definition_conditions::refuse_built_in_names(context, object)?;
+        }
+        self.run_validating_admission(&call, object, old).await?;
+        // Webhooks may take long, so no other write waits for them.
+        let exclusive = context.begin_exclusive_write(&call).await?;
+        let review = Review {
+            call,
+            object: Some(object),
+            old,
+            objects: &Reader::new(&context.server),
+        };
+        self.warnings.extend(context.served.kind.review(review).await?);
+        Ok(exclusive)
     }
 
     /// Applies to the server what follows from a write.
@@ -213,7 +237,7 @@ impl Write<'_> {
         let context = self.context;
         let (kind, name) = (&context.served.kind, &*live.key.name);
         let mut object = self.working(object)?;
-        let old = conversion::value(
+        let old = conversion::entry_as_value(
             &context.server.network,
             &context.served,
             context.working_version(),
@@ -225,38 +249,25 @@ impl Write<'_> {
         keep_stored(context, &mut object, &old)?;
         let call = context.call(Operation::Update, name, self.dry_run);
         self.track_change(&call, &old, &mut object, &unstated).await?;
-        let reader = Reader::new(&context.server);
         self.run_mutating_admission(&call, &mut object, Some(&old)).await?;
         kind.prepare(&call, &mut object, Some(&old));
         let _address = address_allocation::prepare(context, &mut object, Some(&old)).await?;
         let as_sent = is_removable(context, &object).then(|| object.clone());
         if let Some(schema) = context.served.hub_schema().filter(|schema| schema.is_of_go()) {
-            schema.settle(&mut object);
+            schema.normalize_as_stored(&mut object);
             managed_fields::keep_times(&mut object, &old);
         }
         self.raise_generation(&call, &mut object, &old)?;
         let mut errors = metadata::validate(&**kind, &object);
         errors.extend(self.validate(&call, &object, Some(&old)));
         self.refuse_update(name, metadata::validate_update(&object, &old), errors)?;
-        escalation::check(context, &object, Some(&old))?;
-        signing_rights::check(context, &object, Some(&old))?;
-        node_restriction::restrict(context, Some(&object), Some(&old))?;
-        gatekeeping::admit(context, name, Some(&object), Some(&old)).await?;
-        self.run_validating_admission(&call, &object, Some(&old)).await?;
-        let turn = context.turn(&call).await?;
-        let review = Review {
-            call,
-            object: Some(&object),
-            old: Some(&old),
-            objects: &reader,
-        };
-        self.warnings.extend(kind.review(review).await?);
+        let exclusive = self.admit_prepared(call, &object, Some(&old)).await?;
         if context.served.role == Role::CustomResourceDefinition {
             self.warnings.extend(definition::warnings(&object, Some(&old)));
         }
         if is_removable(context, &object) {
             self.count_in_quotas(&call, &object, Some(&old)).await?;
-            return self.remove(&turn, live, last_state(object, as_sent)?).await;
+            return self.remove(&exclusive, live, last_state(object, as_sent)?).await;
         }
         let has_dropped_nulls = self.drop_applied_nulls(&mut object);
         let stored = self.count_and_encode(&call, object, Some(&old)).await?;
@@ -273,13 +284,13 @@ impl Write<'_> {
                 ..live.clone()
             }));
         }
-        let entry = turn.store.update(&live.key, live.revision, stored).await;
+        let entry = exclusive.store.update(&live.key, live.revision, stored).await;
         let entry = entry.map_err(|error| self.refusal(name, error))?;
         self.observe_write(&entry).await?;
         Ok(Written::Stored(entry))
     }
 
-    async fn remove(&self, turn: &Turn<'_>, live: &Entry, last: Object) -> Result<Written, Refusal> {
+    async fn remove(&self, exclusive: &ExclusiveWrite<'_>, live: &Entry, last: Object) -> Result<Written, Refusal> {
         let last = Entry {
             object: Arc::new(last),
             ..live.clone()
@@ -288,7 +299,7 @@ impl Write<'_> {
             return Ok(Written::Removed(last));
         }
         let context = self.context;
-        let gone = turn.store.delete(&live.key, live.revision).await;
+        let gone = exclusive.store.delete(&live.key, live.revision).await;
         let gone = gone.map_err(|error| self.refusal(&live.key.name, error))?;
         context.server.observe_own_write(&context.served, &gone, true);
         Ok(Written::Removed(last))
@@ -343,7 +354,7 @@ impl Write<'_> {
             return false;
         };
         let before = object.clone();
-        schema.drop_nulls(object);
+        schema.normalize(object);
         before != *object
     }
 
@@ -360,12 +371,12 @@ impl Write<'_> {
 
     async fn object(&self, mut object: Value) -> Result<Object, Status> {
         let metadata = metadata::of_mut(&mut object)?;
-        metadata::tidy(metadata);
+        metadata::normalize(metadata);
         let (served, version) = (&self.context.served, self.context.working_version());
         if version != served.storage_version {
             // A webhook gets no resourceVersion, which is not stored either.
             metadata.remove("resourceVersion");
-            object = conversion::object(
+            object = conversion::convert_value(
                 &self.context.server.network,
                 &self.context.served,
                 object,
@@ -380,7 +391,7 @@ impl Write<'_> {
 
 /// The last state of an object that is removed. It is not stored again, so only its metadata are normalized.
 fn last_state(mut object: Value, as_sent: Option<Value>) -> Result<Object, Status> {
-    metadata::tidy(metadata::of_mut(&mut object)?);
+    metadata::normalize(metadata::of_mut(&mut object)?);
     let last = match as_sent {
         Some(mut as_sent) => {
             as_sent["metadata"] = object["metadata"].take();
@@ -397,7 +408,8 @@ pub(crate) fn overtaken() -> Status {
         http::StatusCode::CONFLICT,
         "Conflict",
         format!(
-            "other servers of this API were faster {TURNS_MAX} times with writes that this one depends on; try it again"
+            "other servers of this API were faster {EXCLUSIVE_RETRIES_MAX} times with writes that this one depends on; try \
+             it again"
         ),
     )
 }
@@ -431,62 +443,4 @@ fn is_removable(context: &Context, object: &Value) -> bool {
             Role::Pod => metadata::number(object, "deletionGracePeriodSeconds") == 0,
             _ => true,
         }
-}
-
-/// A typed object always has a status; an empty one.
-fn drop_status(object: &mut Value) {
-    if let Some(fields) = object.as_object_mut() {
-        fields.insert("status".to_owned(), Value::Object(serde_json::Map::new()));
-    }
-}
-
-fn prepare_new_metadata(context: &Context, object: &mut Value) -> Result<(), Status> {
-    let now = metadata::timestamp(context.now);
-    let served = &context.served;
-    let metadata = metadata::of_mut(object)?;
-    if metadata
-        .get("resourceVersion")
-        .and_then(Value::as_str)
-        .is_some_and(|version| !version.is_empty())
-    {
-        let message = "resourceVersion should not be set on objects to be created";
-        return Err(Status::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", message));
-    }
-    for field in ["resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"] {
-        metadata.remove(field);
-    }
-    match context.namespace() {
-        None => {
-            metadata.remove("namespace");
-        }
-        Some(namespace) => {
-            let given = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
-            if !given.is_empty() && given != namespace {
-                return Err(Status::bad_request(
-                    "the namespace of the provided object does not match the namespace sent on the request",
-                ));
-            }
-            metadata.insert("namespace".to_owned(), Value::String(namespace.to_owned()));
-        }
-    }
-    metadata.insert("creationTimestamp".to_owned(), Value::String(now));
-    metadata.insert("uid".to_owned(), Value::String(context.server.entropy.uid()));
-    if served.kind.has_generation() {
-        metadata.insert("generation".to_owned(), Value::from(1));
-    }
-    Ok(())
-}
-
-fn add_finalizers(context: &Context, object: &mut Value) -> Result<(), Status> {
-    let wanted = context.served.kind.initial_finalizers();
-    if !wanted.is_empty() {
-        let mut finalizers: Vec<String> = metadata::finalizers(object).into_iter().map(str::to_owned).collect();
-        for finalizer in wanted {
-            if !finalizers.iter().any(|own| own == finalizer) {
-                finalizers.push((*finalizer).to_owned());
-            }
-        }
-        metadata::set_finalizers(metadata::of_mut(object)?, &finalizers);
-    }
-    Ok(())
 }

@@ -16,9 +16,10 @@ use tokio_util::task::TaskTracker;
 use crate::access::audit_event::{AuditSink, Auditing};
 use crate::access::audit_log::AuditLog;
 use crate::access::audit_policy::AuditPolicy;
-use crate::access::authentication::{Access, Authorities, FrontProxies, TokenAuthority};
+use crate::access::authentication::{Authorities, FrontProxies, TokenAuthority};
 use crate::access::delegation::Delegates;
 use crate::access::fairness::Fairness;
+use crate::access::server_access::Access;
 use crate::configuration::admission_hooks::Admission;
 use crate::configuration::aggregation::Aggregation;
 use crate::connections::addresses::{PodPort, Pods};
@@ -379,7 +380,7 @@ impl Builder {
             applied: Applied::default(),
             admission: Admission::default(),
             aggregation: Aggregation::new(self.identity),
-            turns: tokio::sync::Mutex::default(),
+            exclusive_writes: tokio::sync::Mutex::default(),
             protection: self.protection,
             accounts: self.accounts,
             network,

@@ -167,7 +167,7 @@ async fn begin(
     *writing = negotiation::writing(&parts.headers, &query);
     trace.info = RequestInfo::parse(&parts.method, parts.uri.path(), &query).map_err(bad_path)?;
     let user = identify(server, &parts, trace).await?;
-    trace.seat = server.fairness.turn(&user, &trace.info).await?;
+    trace.seat = server.fairness.acquire_seat(&user, &trace.info).await?;
     authorize(server, &user, trace, &query).await?;
     if let Some(route) = server
         .aggregation

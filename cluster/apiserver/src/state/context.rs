@@ -57,7 +57,8 @@ impl Context {
         self.served.info().has_status(self.version())
     }
 
-    /// The version in which a write is prepared and validated: that of the request for a custom resource, the hub else.
+    /// The version in which a write is prepared and validated: that of the request for a custom resource, the hub
+    /// otherwise.
     pub(crate) fn working_version(&self) -> &str {
         match self.served.role {
             Role::Custom => self.version(),
@@ -113,20 +114,20 @@ impl Context {
         }
     }
 
-    /// Waits for the turn of a write that its kind validates against other objects. To be held until the write is stored
-    /// through [`Turn::store`].
-    pub(crate) async fn turn(&self, call: &Call<'_>) -> Result<Turn<'_>, Status> {
+    /// Waits until no other write is validated against other objects, if the kind requires that for this one
+    /// (`Kind::exclusive`). To be held until the write is stored through [`ExclusiveWrite::store`].
+    pub(crate) async fn begin_exclusive_write(&self, call: &Call<'_>) -> Result<ExclusiveWrite<'_>, Status> {
         let store = self.server.store.of(&self.served.store_name);
         if !self.served.kind.exclusive(call) {
-            return Ok(Turn {
+            return Ok(ExclusiveWrite {
                 _held: None,
                 store: store.clone(),
             });
         }
-        let held = self.server.turns.lock().await;
+        let held = self.server.exclusive_writes.lock().await;
         // Other processes may write there as well.
         let view = store.turn().await.map_err(store_status)?;
-        Ok(Turn {
+        Ok(ExclusiveWrite {
             _held: Some(held),
             store: view.unwrap_or_else(|| store.clone()),
         })
@@ -232,8 +233,8 @@ impl Context {
     }
 }
 
-/// The right to write what was validated against other objects.
-pub(crate) struct Turn<'a> {
+/// The right to write what was validated against other objects. A kind that needs no such right gets the store alone.
+pub(crate) struct ExclusiveWrite<'a> {
     _held: Option<MutexGuard<'a, ()>>,
     /// Refuses with [`StoreError::Overtaken`] a write that another process was faster than.
     pub(crate) store: Arc<dyn Store>,

@@ -10,8 +10,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::access::audit_event::Auditing;
 use crate::access::audit_log::AuditLog;
-use crate::access::authentication::Access;
 use crate::access::fairness::Fairness;
+use crate::access::server_access::Access;
 use crate::configuration::admission_hooks::Admission;
 use crate::configuration::aggregation::Aggregation;
 use crate::connections::network::Network;
@@ -53,8 +53,8 @@ pub(crate) struct ServerState {
     pub(crate) applied: Applied,
     pub(crate) admission: Admission,
     pub(crate) aggregation: Aggregation,
-    /// Whose turn it is among the writes that are validated against other objects.
-    pub(crate) turns: tokio::sync::Mutex<()>,
+    /// Held by the write that is validated against other objects, one at a time.
+    pub(crate) exclusive_writes: tokio::sync::Mutex<()>,
     pub(crate) protection: Option<Protection>,
     /// Whether pods run as service accounts.
     pub(crate) accounts: bool,

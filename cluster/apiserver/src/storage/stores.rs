@@ -102,6 +102,7 @@ impl Stores {
     }
 }
 
+/// What the store calls a resource: `apps/deployments`, `pods`.
 pub(crate) fn store_name(group: &str, resource: &str) -> String {
     if group.is_empty() {
         resource.to_owned()

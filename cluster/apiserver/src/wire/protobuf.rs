@@ -1,5 +1,5 @@
 //! Reads request bodies in Kubernetes' protobuf encoding into JSON values, because Go's typed clients and much of kubectl
-//! send built-in kinds in it. Answers are always JSON, which those clients accept. It never writes protobuf.
+//! send built-in kinds in it. Answers are never protobuf: those clients accept JSON.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apimachinery/pkg/runtime/serializer/protobuf)
 
 use std::collections::BTreeMap;

@@ -75,6 +75,6 @@ async fn of_two_exclusive_creates_one_is_stored() {
     assert_eq!(
         created_at_once(false).await,
         (vec![201, 201], 2),
-        "a kind that is not exclusive waits for no turn"
+        "a kind that is not exclusive waits for no other write"
     );
 }

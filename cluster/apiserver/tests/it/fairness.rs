@@ -87,7 +87,7 @@ async fn a_flood_of_one_user_delays_another_by_no_more_than_one_request() {
     // Reading has seats of its own.
     let reader = server.user("reader", &["people"]);
     assert_eq!(get(&reader, SLOW).await.0, 200);
-    // Of the others some have the seats that the flood may not take, and the rest wait only for each other.
+    // Some of the others have the seats that the flood may not take, and the rest wait only for each other.
     gate.add_permits(200);
     for (code, _) in join_all(others).await.into_iter().map(Result::unwrap) {
         assert_eq!(code, 201);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 fn written(group: &str, kind: &str, mut object: Value) -> Value {
     let schema = schema(group, "v1", kind).expect("a built-in kind");
-    schema.drop_nulls(&mut object);
+    schema.normalize(&mut object);
     schema.fill_zeros(&mut object);
     object
 }

@@ -278,7 +278,7 @@ fn quantities_may_be_written_as_numbers_and_nulls_mean_nothing() {
     let schema = cluster_builtin::schema("", "v1", "Pod").expect("Pod");
     let mut object =
         json!({"spec": {"nodeName": null, "containers": [{"resources": {"limits": {"cpu": 2, "memory": "1Gi"}}}]}});
-    schema.drop_nulls(&mut object);
+    schema.normalize(&mut object);
     let resources = json!({"limits": {"cpu": "2", "memory": "1Gi"}});
     let expected = json!({"metadata": {}, "spec": {"containers": [{"resources": resources}]}});
     assert_eq!(object, expected);

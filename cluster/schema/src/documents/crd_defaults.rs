@@ -30,7 +30,7 @@ fn check(schema: &Schema, path: &FieldPath<'_>, left: &mut usize, errors: &mut V
             errors.push(FieldError::invalid(at, Value::Null, error.to_string()));
             return;
         }
-        schema.drop_nulls(&mut filled);
+        schema.normalize(&mut filled);
         for mut error in schema.validate(&filled, None) {
             error.path = if error.path == ROOT_SHOWN {
                 at.to_string()

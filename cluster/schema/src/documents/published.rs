@@ -11,7 +11,7 @@ use crate::tree::schema::Schema;
 pub struct PublishedKinds<'d>(Inliner<'d>);
 
 impl<'d> PublishedKinds<'d> {
-    /// Of a document, with the structs of Go from which it was made.
+    /// Reads the kinds of a document, with the structs of Go from which it was made.
     pub fn new(document: &'d Value, types: &'d GoTypes) -> Self {
         Self(Inliner::new(document, Dialect::Kubernetes(types)))
     }

@@ -11,7 +11,7 @@ use crate::tree::schema::{Kind, Scalar, Schema};
 impl Schema {
     /// Normalizes an object as decoding into Go's types does: drops `null` where the schema does not allow it and what Go leaves
     /// out when it is empty, and writes quantities (`cpu: 4`, `1024Mi`), times and bytes in their normal form.
-    pub fn drop_nulls(&self, value: &mut Value) {
+    pub fn normalize(&self, value: &mut Value) {
         match (self.kind(), value) {
             (Kind::Object(object), Value::Object(map)) => {
                 match (&self.node().go, &object.additional) {
@@ -23,7 +23,7 @@ impl Schema {
                 }
                 for (key, value) in map.iter_mut() {
                     if let Some(field) = self.field(key) {
-                        field.drop_nulls(value);
+                        field.normalize(value);
                     }
                 }
             }
@@ -31,7 +31,7 @@ impl Schema {
                 if list.items.node().of_go {
                     zero(&list.items, item);
                 }
-                list.items.drop_nulls(item);
+                list.items.normalize(item);
             }),
             (Kind::Scalar(Scalar::Quantity), value @ Value::Number(_)) => {
                 let text = value.to_string();
@@ -53,8 +53,8 @@ impl Schema {
 
     /// Makes an object what comes back when it is stored: the store does not distinguish an empty list or map from a missing
     /// one.
-    pub fn settle(&self, value: &mut Value) {
-        self.drop_nulls(value);
+    pub fn normalize_as_stored(&self, value: &mut Value) {
+        self.normalize(value);
         fill_zeros(self, value, true);
     }
 }

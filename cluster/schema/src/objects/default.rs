@@ -22,7 +22,7 @@ impl Schema {
     /// There are too many.
     pub fn default(&self, value: &mut Value) -> Result<(), TooManyDefaults> {
         let outcome = self.fill(value);
-        self.drop_nulls(value);
+        self.normalize(value);
         outcome
     }
 

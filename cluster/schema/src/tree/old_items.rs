@@ -13,7 +13,7 @@ pub(crate) struct OldItems<'l, 'o> {
 }
 
 impl<'l, 'o> OldItems<'l, 'o> {
-    /// Of the old value of a list, if there was one.
+    /// Indexes the old value of a list, if there was one.
     pub(crate) fn new(list_type: &'l ListType, old: Option<&'o Value>) -> Self {
         let (keys, old) = match (list_type, old.and_then(Value::as_array)) {
             (ListType::Map { keys }, Some(old)) => (&**keys, old.as_slice()),

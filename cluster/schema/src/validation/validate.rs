@@ -252,7 +252,7 @@ impl Walk {
         }
     }
 
-    /// Of length and pattern the first that is violated is reported; the format is reported beside it.
+    /// Reports the first violation of length and pattern, and a violation of the format beside it.
     fn text(&mut self, node: &Node, bounds: &Bounds, text: &str, path: &FieldPath<'_>) {
         let length = text.chars().count() as u64;
         if let Some(most) = bounds.length_max.filter(|most| length > *most) {
