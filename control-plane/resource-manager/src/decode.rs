@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_come_in_the_order_of_keys_and_documents_without_what_is_the_servers() {
+    fn objects_come_in_order_of_keys_and_documents_without_server_fields() {
         let text = "---\n# only a comment\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: b, namespace: ns, creationTimestamp: null, uid: x}\nspec: {template: {metadata: {creationTimestamp: null, labels: {a: b}}}}\nstatus: {}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {mode: \"0777\"}\ncount: 0777\n";
         let given = secret(&[
             ("z.yaml", text),

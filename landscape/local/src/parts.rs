@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_part_that_ends_fails_or_panics_is_started_again_and_is_down_meanwhile() {
+    async fn a_part_that_ends_fails_or_panics_is_down_until_restarted() {
         let (parts, starts) = (Parts::default(), AtomicU32::new(0));
         let (started, mut starting) = mpsc::unbounded_channel();
         parts.spawn("test", move |stop| {

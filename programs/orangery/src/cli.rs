@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_too_many_and_a_data_folder_given_twice_are_refused_before_anything_is_read() {
+    fn surplus_words_and_a_repeated_data_folder_are_refused_before_any_read() {
         let refusal = |words: &str| {
             let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
             super::parse(&words).unwrap_err().to_string()

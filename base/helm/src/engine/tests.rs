@@ -152,7 +152,7 @@ fn searching_all_files_takes_steps() {
 }
 
 #[test]
-fn a_chart_under_two_aliases_has_its_files_and_its_own_values_in_both() {
+fn a_chart_under_two_aliases_has_files_and_own_values_in_both() {
     let wanted = "dependencies:\n- {name: b, version: 1.0.0, alias: c}\n- {name: b, version: 1.0.0, alias: d}\n";
     let described = format!("apiVersion: v2\nname: a\nversion: 1.0.0\n{wanted}");
     let text = "{{ .Chart.Name }}: {{ .Files.Get \"f\" }} {{ .Values.a }}\n";

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn dependents_are_looked_at_when_their_owner_goes_and_suspected_when_none_is_left() {
+    fn dependents_are_evaluated_and_suspected_each_time_an_owner_goes() {
         let mut graph = graph(true);
         put(&mut graph, "a", &[], &[], false);
         put(&mut graph, "b", &[], &[], false);

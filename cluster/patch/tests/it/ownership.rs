@@ -367,7 +367,7 @@ fn objects_without_schema_merge_maps_by_key_and_lists_as_one() {
 }
 
 #[test]
-fn a_value_of_another_type_conflicts_with_owners_of_the_field_and_not_with_those_of_fields_below_it() {
+fn a_value_of_another_type_conflicts_only_with_owners_of_the_field_itself() {
     let below = apply(None, "they", json!({"raw": {"a": 1}})).unwrap();
     let taken = apply(Some(&below), "me", json!({"raw": 7})).unwrap();
     assert_eq!(taken["spec"], json!({"raw": 7}));

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_landscape_imports_all_earlier_layers_and_only_programs_and_tests_import_a_landscape() {
+    fn a_landscape_imports_earlier_layers_and_only_programs_and_tests_import_it() {
         assert!(refuse("landscape-local", "extensions-provider-local", Normal).is_none());
         assert!(refuse("landscape-local", "landscape-images", Normal).is_none());
         assert!(refuse("landscape-local", "programs-orangery", Normal).is_some());
