@@ -72,7 +72,7 @@ impl ImageFile {
     }
 
     fn parse(text: &str, path: PathBuf) -> Result<Self, Wrong> {
-        let value: Value = base_yaml::read(text).map_err(|error| Wrong::new(error.to_string(), "mend the YAML"))?;
+        let value: Value = base_yaml::read(text).map_err(|error| Wrong::new(error.to_string(), "fix the YAML"))?;
         let Value::Object(top) = value else {
             return Err(wrong_type("the file", &value, "a mapping with the field images"));
         };

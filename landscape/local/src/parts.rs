@@ -56,7 +56,7 @@ impl Parts {
                 let why = match ended {
                     Ok(Ok(())) => "it ended by itself".to_owned(),
                     Ok(Err(fault)) => fault.chain(),
-                    Err(_) => "it panicked, which is a bug; the line above says where".to_owned(),
+                    Err(_) => "it panicked, which is a bug; the line above has the place".to_owned(),
                 };
                 tracing::error!("{name} ended, it is started again in {RESTART_AFTER:?}: {why}");
                 parts.states().insert(name.clone(), State::Down(why));
