@@ -179,7 +179,7 @@ async fn all_versions_show_the_same_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn provider_status_keeps_every_digit() {
+async fn large_numbers_in_unknown_fields_are_stored_exactly() {
     let server = start().await;
     let client = server.admin();
     post(&client, CRDS, &definition()).await;

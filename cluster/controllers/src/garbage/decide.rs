@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn orphaning_owner_lets_its_dependents_go_free() {
+    fn an_owner_with_the_orphan_finalizer_orphans_its_dependents() {
         let mut graph = graph(true);
         put(&mut graph, "a", &[], &[ORPHAN, FOREGROUND], true);
         put(&mut graph, "child", &[owner("a", true)], &[], false);

@@ -328,7 +328,7 @@ fn ambiguous_configurations_are_refused() {
 }
 
 #[test]
-fn many_updaters_become_one_ancient_one() {
+fn updates_beyond_the_limit_of_managers_merge_the_oldest() {
     let mut live = update(None, "m0", spec(json!({"map": {"m": {"k0": "0"}}})));
     for n in 1..20 {
         let mut new = live.clone();
