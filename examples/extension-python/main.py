@@ -235,7 +235,7 @@ class Extensions(Kind):
     def bring_about(self, found):
         greeting = (found["spec"].get("providerConfig") or {}).get("greeting", "hello")
         if not isinstance(greeting, str) or not greeting:
-            raise ConfigurationProblem("providerConfig.greeting has to be a text", "mend the Shoot's spec.extensions")
+            raise ConfigurationProblem("providerConfig.greeting has to be a text", "fix the Shoot's spec.extensions")
         metadata = {"name": TYPE, "namespace": found["metadata"]["namespace"]}
         self.apply("configmaps", {"kind": "ConfigMap", "metadata": metadata, "data": {"greeting": greeting}})
         return {"providerStatus": {"configMap": TYPE}}

@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_read_as_it_was_written_and_an_empty_one_leaves_no_annotation() {
+    fn a_report_reads_back_unchanged_and_an_empty_one_leaves_no_annotation() {
         let mut annotations = written(report());
         assert_eq!(read(annotations.as_ref()), Some(report()));
         OperationReport::default().put(&mut annotations, Some(3), None);

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generic_value_can_be_read_into_it_and_keeps_integers_beyond_2_to_53() {
+    fn reading_a_generic_value_keeps_integers_beyond_2_to_53() {
         let value: serde_json::Value = serde_json::from_str(r#"{"config":{"n":9007199254740993},"after":1}"#).unwrap();
         let holder: Holder = serde_json::from_value(value.clone()).unwrap();
         assert_eq!(holder.config.as_ref().unwrap().get(), r#"{"n":9007199254740993}"#);

@@ -127,7 +127,7 @@ fn class_and_hint(error: &Error) -> (FaultClass, &'static str) {
             ),
             429 => (
                 FaultClass::Transient,
-                "the API server asks for fewer requests; it is tried again later",
+                "the API server limits requests; it is tried again later",
             ),
             400 | 413 | 415 | 422 => (FaultClass::User, "correct the field named in the message"),
             501 => (

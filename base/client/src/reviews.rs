@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_admission_is_answered_in_the_version_and_with_the_uid_of_its_review() {
+    fn an_admission_is_answered_with_version_and_uid_of_its_review() {
         let review =
             json!({"apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview", "request": {"uid": "u1"}});
         let operation = json!({"op": "add", "path": "/a", "value": 1});

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn patch_of_a_missing_path_is_a_conflict_and_one_to_an_invalid_object_is_not() {
+    fn a_patch_of_a_missing_path_conflicts_but_an_invalid_result_does_not() {
         let code = |details: &str| {
             let status = format!(r#"{{"status":"Failure","code":422,"reason":"Invalid","message":"m"{details}}}"#);
             let status: kube::core::Status = serde_json::from_str(&status).unwrap();

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn first_come_first_served() {
+    fn calls_due_now_are_taken_in_order_of_arrival() {
         let (mut queue, now) = (Queue::default(), Instant::now());
         for name in ["c", "a", "b"] {
             queue.add(key(name), now, now);

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_prints_is_what_go_prints() {
+    fn is_print_matches_go() {
         assert!(is_print('Ⅷ') && is_print(' ') && is_print('~'));
         assert!(!is_print('\u{00AD}') && !is_print('\u{00A0}') && !is_print('\u{7F}'));
     }

@@ -218,7 +218,7 @@ fn regular_expressions_that_explode_meet_a_limit() {
 }
 
 #[test]
-fn searches_that_scan_far_beyond_each_match_take_steps() {
+fn searches_that_scan_far_beyond_each_match_reach_the_step_limit() {
     let limits = Limits {
         steps_max: 200_000,
         ..Limits::default()
@@ -260,7 +260,7 @@ fn doubled(make: &str) -> String {
 }
 
 #[test]
-fn values_that_double_are_not_copied_or_merged_to_their_end() {
+fn copies_and_merges_of_exponentially_nested_values_reach_the_step_limit() {
     let maps = doubled("{{@ = dict \"x\" @ \"y\" @}}");
     for end in [
         "{{deepCopy $a | len}}",
@@ -274,7 +274,7 @@ fn values_that_double_are_not_copied_or_merged_to_their_end() {
 }
 
 #[test]
-fn values_that_double_are_not_written_to_their_end() {
+fn printing_exponentially_nested_values_reaches_a_limit() {
     for make in ["{{@ = dict \"x\" @ \"y\" @}}", "{{@ = list @ @}}"] {
         for end in [
             "{{toYaml $a}}",
@@ -302,7 +302,7 @@ fn values_that_double_are_not_written_to_their_end() {
 }
 
 #[test]
-fn values_that_double_are_compared_as_fast_as_go_compares_them() {
+fn exponentially_nested_values_are_compared_as_fast_as_in_go() {
     for make in ["{{@ = dict \"x\" @ \"y\" @}}", "{{@ = list @ @}}"] {
         let text = doubled(make)
             + "{{deepEqual $a $b}} {{has $a (list $b)}} {{without (list $a) $b}} {{uniq (list $a $b) | len}}";
@@ -415,7 +415,7 @@ fn long_texts_are_searched_in_linear_time() {
 }
 
 #[test]
-fn texts_that_are_read_again_and_again_take_steps() {
+fn repeated_reads_of_a_long_text_reach_the_step_limit() {
     let loops = |what: &str| {
         format!("{{{{$x := repeat 1000000 \"a\"}}}}{{{{$y := print $x}}}}{{{{range 1000}}}}{what}{{{{end}}}}")
     };
@@ -433,7 +433,7 @@ fn texts_that_are_read_again_and_again_take_steps() {
 }
 
 #[test]
-fn include_below_many_templates_takes_steps() {
+fn include_in_recursive_templates_reaches_the_step_limit() {
     let text =
         "{{define \"y\"}}{{end}}{{define \"x\"}}{{include \"y\" .}}{{template \"x\" .}}{{end}}{{template \"x\" .}}";
     assert_eq!(limit_of(text), Some(LimitError::Steps(2_000_000)));
@@ -496,7 +496,7 @@ fn keys_and_passwords_are_counted_before_they_are_made() {
 }
 
 #[test]
-fn toml_that_nests_without_end_meets_a_limit() {
+fn deeply_nested_toml_and_self_containing_values_reach_a_limit() {
     let deep = |open: &str, close: &str| format!("a = {}1{}", open.repeat(100_000), close.repeat(100_000));
     for text in [
         deep("[", "]"),
@@ -517,7 +517,7 @@ fn toml_that_nests_without_end_meets_a_limit() {
 }
 
 #[test]
-fn toml_that_doubles_is_not_written_to_its_end() {
+fn exponentially_nested_values_written_as_toml_reach_a_limit() {
     let list = "{{$l := list 1}}{{range until 60}}{{$l = list $l $l}}{{end}}{{toToml (dict \"l\" $l)}}";
     assert!(limit_of(list).is_some());
     let map = "{{$m := dict \"x\" 1}}{{range until 60}}{{$m = dict \"a\" $m \"b\" $m}}{{end}}{{toToml $m}}";
@@ -525,7 +525,7 @@ fn toml_that_doubles_is_not_written_to_its_end() {
 }
 
 #[test]
-fn tables_of_toml_take_steps() {
+fn large_toml_reaches_the_step_limit() {
     for [begin, piece, end] in [["a=[", "{},", "]"], ["", "[[c]]\nb=1\n", ""]] {
         let limit = |times: usize| limit_of(&format!("{{{{fromToml `{begin}{}{end}`}}}}", piece.repeat(times)));
         assert_eq!(limit(10), None, "{piece}");
@@ -534,7 +534,7 @@ fn tables_of_toml_take_steps() {
 }
 
 #[test]
-fn long_keys_of_toml_that_are_used_often_take_steps() {
+fn repeated_long_toml_keys_reach_a_limit() {
     let text = format!(
         "[{}]\n{}",
         "a".repeat(400_000),
@@ -544,7 +544,7 @@ fn long_keys_of_toml_that_are_used_often_take_steps() {
 }
 
 #[test]
-fn layouts_and_names_of_zones_without_end_meet_a_limit() {
+fn overlong_time_layouts_and_zone_names_reach_a_limit() {
     let zone = format!("GMT+{}5", "0".repeat(100_000));
     let text = format!("{{{{$t := toDate \"MST\" \"{zone}\"}}}}{{{{$t.Format (repeat 100000 \"MST\")}}}}");
     assert!(limit_of(&text).is_some());
@@ -553,7 +553,7 @@ fn layouts_and_names_of_zones_without_end_meet_a_limit() {
 }
 
 #[test]
-fn zones_that_are_looked_up_often_take_steps() {
+fn repeated_zone_lookups_reach_the_step_limit() {
     for call in ["dateInZone \"2\" 0 \"Europe/Berlin\"", "toDate \"MST\" \"CET\""] {
         let text = format!("{{{{range until 10000}}}}{{{{$_ := {call}}}}}{{{{end}}}}");
         assert_eq!(limit_of(&text), Some(LimitError::Steps(2_000_000)), "{call}");

@@ -67,7 +67,7 @@ pub enum Kind {
     #[error("{0}")]
     NotFound(Missing),
     /// The content is another than was requested
-    #[error("wrong digest: {wanted} was asked for, and {found} came")]
+    #[error("wrong digest: requested {wanted}, received {found}")]
     Digest {
         /// The digest of what was requested
         wanted: Digest,
@@ -75,7 +75,7 @@ pub enum Kind {
         found: Digest,
     },
     /// The tag beside a digest resolves to another one
-    #[error("the tag {tag} is {found}, and the reference says {wanted}")]
+    #[error("the tag {tag} is {found}, and the reference has {wanted}")]
     TagDigest {
         /// The tag
         tag: String,
@@ -149,7 +149,7 @@ pub enum Kind {
     #[error("the host speaks no TLS")]
     NoTls,
     /// Too many requests
-    #[error("the registry limits how often it is asked (HTTP 429){}", after_text(*.after))]
+    #[error("the registry limits the number of requests (HTTP 429){}", after_text(*.after))]
     RateLimited {
         /// When it accepts requests again
         after: Option<Duration>,
@@ -187,7 +187,7 @@ pub enum Kind {
         why: String,
     },
     /// A version was requested beside another one's tag
-    #[error("the version {version} was asked for, and the reference has the tag {tag}")]
+    #[error("the version {version} was requested, and the reference has the tag {tag}")]
     TagVersion {
         /// What was requested
         version: String,
@@ -255,8 +255,8 @@ impl Kind {
                 "check the credentials for this registry and that they may pull; many registries say the same of a \
                  repository that is not there"
             }
-            Self::Helper { .. } => "give user and password, or mend the helper",
-            Self::Broken { .. } => "mend the entry, or log in again",
+            Self::Helper { .. } => "give user and password, or fix the helper",
+            Self::Broken { .. } => "fix the entry, or log in again",
             Self::NotFound(_) => "check the name of the repository, and the tag or digest",
             Self::Digest { .. } | Self::Size { .. } => {
                 "trust neither: ask who runs the registry or mirror whether its storage is damaged"
@@ -318,9 +318,7 @@ fn at_least(found: u64, declared: u64) -> String {
 }
 
 fn after_text(after: Option<Duration>) -> String {
-    after.map_or_else(String::new, |after| {
-        format!(", and asks for {} s of patience", after.as_secs())
-    })
+    after.map_or_else(String::new, |after| format!(", retry after {} s", after.as_secs()))
 }
 
 fn code_text(code: &str) -> String {

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plus_of_a_version_is_an_underscore_in_its_tag_and_nowhere_else() {
+    fn a_plus_of_a_version_is_an_underscore_only_in_its_tag() {
         let read = Reference::parse("oci://r.example/web:1.0.0+a.b").unwrap();
         assert_eq!(read.tag(), Some("1.0.0_a.b"));
         assert_eq!(

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bundle_of_keys_reads_in_order_and_each_verifies_only_its_own_signatures() {
+    fn keys_of_a_bundle_keep_order_and_verify_only_their_own_signatures() {
         let entropy = Entropy::seeded(1);
         let (first, second) = (PrivateKey::generate(&entropy), PrivateKey::generate(&entropy));
         let third = crate::Authority::generate("ca", &base_clock::Clock::real(), &entropy).expect("an authority");

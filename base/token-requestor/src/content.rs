@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_stands_by_itself_beside_what_else_is_in_the_secret() {
+    fn a_token_is_written_without_changing_other_keys_of_the_secret() {
         let mut there = data(&[("other", "x"), (TOKEN, "")]);
         assert_eq!(token(&there), Ok(None));
         put(&mut there, "t", Some("ca")).unwrap();

@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_renewed_at_four_fifths_of_its_life_and_within_a_day() {
+    fn a_token_is_renewed_at_80_percent_of_its_life_within_a_day() {
         let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let after = |hours: i64| renewal(now, now + SignedDuration::from_hours(hours)).to_string();
         assert_eq!(after(1), "2026-01-01T00:48:00Z");

@@ -357,16 +357,25 @@ mod tests {
         panic!("does not settle: {log:?}");
     }
 
-    #[test]
-    fn every_fitting_node_gets_one_pod_even_one_that_is_not_ready_and_updates_roll_one_by_one() {
+    /// A ready node, one that is not ready, and one with a taint that the set does not tolerate.
+    fn three_nodes() -> [Arc<Node>; 3] {
         let not_ready = json!([{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}]);
-        let nodes = [
+        [
             node("a", json!([])),
             node("b", not_ready),
             node("gpu", json!([{"key": "gpu", "effect": "NoSchedule"}])),
-        ];
-        let mut pods = Vec::new();
-        assert_eq!(settle(&set("1"), &nodes, &mut pods), ["+a", "+b"]);
+        ]
+    }
+
+    #[test]
+    fn each_fitting_node_gets_one_pod_even_if_it_is_not_ready() {
+        assert_eq!(settle(&set("1"), &three_nodes(), &mut Vec::new()), ["+a", "+b"]);
+    }
+
+    #[test]
+    fn an_update_replaces_pods_one_by_one() {
+        let (nodes, mut pods) = (three_nodes(), Vec::new());
+        settle(&set("1"), &nodes, &mut pods);
         assert_eq!(settle(&set("2"), &nodes, &mut pods), ["-a", "+a", "-b", "+b"]);
         let (after, _) = report(&set("2"), &nodes, &pods, Timestamp::UNIX_EPOCH);
         let status = after.status.unwrap();
@@ -378,12 +387,17 @@ mod tests {
             ),
             (2, 2, Some(2))
         );
-        // A taint that evicts, and one that only keeps new pods away.
+    }
+
+    #[test]
+    fn a_taint_removes_pods_only_if_it_evicts() {
+        let mut pods = Vec::new();
+        settle(&set("1"), &three_nodes(), &mut pods);
         let nodes = [
             node("a", json!([{"key": "x", "effect": "NoExecute"}])),
             node("b", json!([{"key": "x", "effect": "NoSchedule"}])),
         ];
-        assert_eq!(settle(&set("2"), &nodes, &mut pods), ["-a"]);
+        assert_eq!(settle(&set("1"), &nodes, &mut pods), ["-a"]);
     }
 
     #[test]

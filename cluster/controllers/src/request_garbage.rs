@@ -80,7 +80,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn requests_end_by_what_has_become_of_them() {
+    fn certificate_requests_expire_by_their_conditions() {
         let of = |status: Value| {
             let request = json!({
                 "metadata": {"name": "r", "creationTimestamp": "2026-01-01T00:00:00Z"},

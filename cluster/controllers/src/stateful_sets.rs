@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_come_up_in_order_update_from_the_top_and_leave_from_the_top() {
+    fn pods_start_in_order_and_are_updated_and_deleted_in_reverse() {
         let mut pods = Vec::new();
         assert_eq!(
             settle(&set(2, "one"), &mut pods, true),

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cause_is_a_problem_of_its_own() {
+    fn each_cause_of_a_refusal_is_a_separate_problem() {
         let causes = json!([{"field": "spec.a", "message": "Required value"}, {"message": "so"}]);
         let answer = refused(json!({"message": "all of it", "details": {"causes": causes}}));
         assert_eq!(problems_of(&answer), ["spec.a: Required value", "so"]);

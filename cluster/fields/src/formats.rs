@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_accept_and_refuse() {
+    fn each_format_accepts_valid_and_refuses_invalid_texts() {
         let table = [
             ("date-time", "2026-11-21T08:00:00Z", true),
             ("date-time", "2026-11-21", false),

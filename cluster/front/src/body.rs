@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_up_to_the_limit_is_taken_and_counts_until_it_is_dropped() {
+    async fn a_body_within_the_limit_is_accepted_and_counts_until_dropped() {
         let left = budget(REQUEST_BODY_BYTES_MAX);
         let held = read(body(48, true), &left, LIMITS).await.unwrap();
         assert_eq!(

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deepest_mount_is_read_and_one_with_a_mere_prefix_of_the_name_is_not() {
+    fn the_deepest_mount_is_read_and_never_one_whose_name_is_a_prefix() {
         let (_count, changes) = watch::channel(0);
         let files = Files::new(
             vec![

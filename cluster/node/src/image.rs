@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_simulating_catalogue_pretends() {
+    fn an_unknown_image_is_simulated_only_by_a_simulating_catalogue() {
         let known = ImageCatalogue::new().with("etcd", |_: ContainerContext| async { Exit::done() });
         assert!(matches!(known.find("x/etcd:1"), Found::Known(_)));
         assert!(matches!(known.find("x/etcdx:1"), Found::Missing));

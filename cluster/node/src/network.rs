@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_one_pods_alone_and_the_wanted_one_if_it_is_free() {
+    fn a_pod_gets_an_exclusive_address_and_the_requested_one_if_free() {
         let network = Network::new();
         let range = network.given_range("10.0.0.0/24".parse().unwrap());
         let ip = |last: u8| IpAddr::from([10, 0, 0, last]);
@@ -582,7 +582,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_store_behind_a_closed_port_is_cut_off_and_the_port_is_free_again() {
+    async fn closing_a_port_cuts_off_the_store_behind_it_and_frees_it() {
         let network = Network::new();
         let ip = "10.0.0.2".parse().unwrap();
         let store = Arc::new(cluster_store::MemoryStore::new());

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_no_reference_is_refused() {
+    fn patterns_that_match_no_image_reference_are_refused() {
         assert_eq!(ReferencePattern::parse(""), Err(PatternError::Empty));
         for text in ["/a", "a/", "a//b", "a/:v1"] {
             assert_eq!(ReferencePattern::parse(text), Err(PatternError::Part), "{text}");

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn volumes_in_a_folder_are_found_again_and_leave_nothing_when_they_are_forgotten() {
+    fn volumes_in_a_folder_are_found_again_and_leave_nothing_once_forgotten() {
         let root = tempfile::tempdir().unwrap();
         let volumes = Volumes::in_folder(root.path()).unwrap();
         let path = volumes.open("uid").path().unwrap().to_owned();

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_do_what_gos_do() {
+    fn json_patch_operations_match_go() {
         let object = json!({"l": [1, 2, 3], "m": {"a": null}, "s": "text"});
         #[rustfmt::skip]
         let table = [

@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn malformed_strategic_patches_are_refused() {
         for patch in [
             json!([]),
             json!({"$patch": "explode"}),

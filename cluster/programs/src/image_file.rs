@@ -73,7 +73,7 @@ impl ImageFile {
 
     fn parse(text: &str, path: PathBuf) -> Result<Self, Wrong> {
         let value: Value =
-            base_yaml::read_strict(text).map_err(|error| Wrong::new(error.to_string(), "mend the YAML"))?;
+            base_yaml::read_strict(text).map_err(|error| Wrong::new(error.to_string(), "fix the YAML"))?;
         let Value::Object(top) = value else {
             return Err(wrong_type("the file", &value, "a mapping with the field images"));
         };

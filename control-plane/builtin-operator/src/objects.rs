@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extension_that_names_no_rules_can_neither_read_secrets_nor_act_as_others() {
+    fn an_extension_without_rules_can_neither_read_secrets_nor_impersonate() {
         let granted = usual_rules();
         let resources = || granted.iter().flat_map(|rule| rule.resources.iter().flatten());
         for forbidden in [

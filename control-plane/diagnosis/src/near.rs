@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_of_the_finger_and_another_project_are_near_and_strangers_are_not() {
+    fn names_with_a_typo_or_of_another_project_are_near_others_are_not() {
         let names = ["garden-local/local", "garden-dev/lokal", "garden-local/other-cluster"].map(str::to_owned);
         assert_eq!(
             near("garden-local/lokal", &names),

@@ -170,5 +170,5 @@ fn not_issued(node: &str, why: String) -> Fault {
             why,
         },
     )
-    .hint("look at the node's CertificateSigningRequest: its approver or signer says why")
+    .hint("look at the node's CertificateSigningRequest: its approver or signer reports why")
 }

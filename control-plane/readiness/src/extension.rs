@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hint_of_an_extension_is_taken_from_its_condition_and_never_from_its_words() {
+    fn the_hint_of_an_extension_comes_from_its_condition_never_its_text() {
         let words = "no cores (to do: ask for more)";
         let mut failing = report(LastOperationState::Error, Some(words), AT);
         let printed = |reported: &Reported| match readiness(reported, Some(REQUESTED_AT)) {

@@ -74,7 +74,7 @@ impl Webhook {
                 self.name
             ),
             (None, _) => format!(
-                "mend the program that serves webhook {}: {} names its URL",
+                "fix the program that serves webhook {}: {} names its URL",
                 self.name, self.configuration
             ),
         }

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workload_is_at_zero_once_its_controller_has_seen_it_and_no_pod_is_left() {
+    fn a_workload_is_at_zero_once_observed_and_without_pods() {
         let before = json!({"observedGeneration": 1, "replicas": 0});
         assert!(not_at_zero(&deployment(0, 2, before), 2).is_some());
         let going = json!({"observedGeneration": 2, "replicas": 1});

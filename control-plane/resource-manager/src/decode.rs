@@ -66,7 +66,7 @@ impl Desired {
 /// Why objects could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DecodeError {
-    #[error("secret \"{secret}\", key \"{key}\": not compressed with brotli, as its suffix {BROTLI_SUFFIX} says")]
+    #[error("secret \"{secret}\", key \"{key}\": not compressed with brotli, as its suffix {BROTLI_SUFFIX} requires")]
     NotBrotli { secret: String, key: String },
     #[error("secret \"{secret}\", key \"{key}\": the entries up to here have more than {TEXT_BYTES_MAX} bytes in all")]
     TooLongInAll { secret: String, key: String },
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_come_in_the_order_of_keys_and_documents_without_what_is_the_servers() {
+    fn objects_come_in_order_of_keys_and_documents_without_server_fields() {
         let text = "---\n# only a comment\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: b, namespace: ns, creationTimestamp: null, uid: x}\nspec: {template: {metadata: {creationTimestamp: null, labels: {a: b}}}}\nstatus: {}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {mode: \"0777\"}\ncount: 0777\n";
         let given = secret(&[
             ("z.yaml", text),
@@ -409,7 +409,7 @@ mod tests {
         let cases = [
             (
                 secret(&[("x.yaml.br", "apiVersion: v1\n")]),
-                "secret \"s\", key \"x.yaml.br\": not compressed with brotli, as its suffix .br says",
+                "secret \"s\", key \"x.yaml.br\": not compressed with brotli, as its suffix .br requires",
             ),
             (
                 secret(&[("x", "apiVersion: v1\nkind: Pod\n")]),

@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn drift_calls_at_once_and_then_once_per_pause_and_for_each_by_itself() {
+    async fn drift_calls_immediately_then_once_per_pause_for_each_object() {
         let (calls, called) = mpsc::unbounded_channel();
         let mut paced = paced(called);
         let began = Instant::now();

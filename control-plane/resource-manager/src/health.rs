@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deployment_is_healthy_when_available_and_rolled_out_when_only_new_pods_are_left() {
+    fn a_deployment_is_healthy_when_available_and_rolled_out_without_old_pods() {
         let deployment = |status: Value| {
             evaluated::<Deployment>(
                 json!({"metadata": {"generation": 2}, "spec": {"replicas": 2, "selector": {}, "template": {}}, "status": status}),

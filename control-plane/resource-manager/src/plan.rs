@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_no_longer_listed_is_deleted_and_a_change_of_group_is_no_deletion() {
+    fn only_unlisted_objects_are_deleted_and_none_after_a_change_of_group() {
         let before = [
             desired("extensions/v1beta1", "Deployment", Some("n"), "d"),
             desired("v1", "ConfigMap", Some("default"), "c"),

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn data_that_is_missing_or_damaged_is_written_beside_the_operation_as_it_is() {
+    fn missing_or_damaged_data_is_rewritten_beside_an_unchanged_operation() {
         let first = reported(&Shoot::default(), &full(3), 1).unwrap();
         let damaged = BTreeMap::from([(OPERATION_REPORT.to_owned(), "{".to_owned())]);
         for annotations in [None, Some(damaged)] {

@@ -219,7 +219,7 @@ rules! {
         "Leave an object in deletion alone that does not have your finalizer: do not expect a status on it."
     }
     ForceDeletionEnds "force-deletion-ends" {
-        "The deletion of an object ends when the Shoot in the Cluster asks for a forced deletion.",
+        "The deletion of an object ends when the Shoot in the Cluster requests a forced deletion.",
         "docs/extensions/force-deletion.md",
         "Clean up what is in the seed and release the object, though the cloud may be out of reach."
     }

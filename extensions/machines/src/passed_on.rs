@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timeouts_and_the_nodes_marks_reach_a_machine_and_its_class_and_id_stay() {
+    fn timeouts_and_node_template_reach_a_machine_but_class_and_id_stay() {
         let class = |name: &str| {
             Some(ClassSpec {
                 name: Some(name.into()),

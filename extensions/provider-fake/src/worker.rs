@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn deployments_are_called_by_the_numbers_of_their_subnets_and_classes_name_what_the_cloud_needs() {
+    fn deployments_are_named_by_subnet_and_classes_name_what_the_cloud_needs() {
         let plans = planned(&["b", "a"], &json!({})).unwrap();
         assert_eq!((name(&plans[0]), name(&plans[1])), ("ns-p-z31", "ns-p-z2"));
         let spec: InstanceClass = plans[1].class.provider_spec.decode().unwrap();

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_gets_every_code_it_matches_once_and_the_class_of_the_first() {
+    fn a_text_gets_each_matching_code_once_and_the_firsts_class() {
         let table = CodeTable::new([
             (r"(?i)quota.*exceeded", ErrorCode::InfraQuotaExceeded),
             (r"(?i)limit exceeded", ErrorCode::InfraQuotaExceeded),

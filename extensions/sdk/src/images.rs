@@ -299,7 +299,7 @@ images:
     }
 
     #[test]
-    fn an_overwrite_takes_the_place_of_its_entry_and_keeps_what_it_leaves_out() {
+    fn an_overwrite_replaces_its_entry_and_keeps_fields_it_leaves_out() {
         let overwrites = Images::read(
             "images:\n- name: csi\n  repository: mirror/csi\n  targetVersion: '>= 1.33'\n\
              - name: whole\n  repository: mirror/whole\n  tag: v4\n\
@@ -344,7 +344,7 @@ images:
     }
 
     #[test]
-    fn an_image_that_is_missing_is_named_with_what_it_was_looked_up_for() {
+    fn a_missing_image_is_named_with_its_query() {
         let fault = images()
             .find("none", &Query::new().target("1.33.1").architecture("arm64"))
             .unwrap_err();

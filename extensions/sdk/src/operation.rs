@@ -93,7 +93,7 @@ pub(crate) enum Leave {
 impl fmt::Display for Leave {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Settled => "nothing is asked for",
+            Self::Settled => "nothing is requested",
             Self::WaitsForState => "it waits for its state",
             Self::Migrated => "it has been migrated away",
             Self::NotHeld => "it is being deleted and nothing of it is ours",

@@ -80,7 +80,7 @@ impl Lint {
         match (self.sum.errors, self.sum.warnings) {
             (0, 0) => Ok(()),
             (0, _) if !strict => Ok(()),
-            (0, _) => Err(Fault::user(format!("{path}: there are warnings")).hint("mend them, or leave --strict out")),
+            (0, _) => Err(Fault::user(format!("{path}: there are warnings")).hint("fix them, or leave --strict out")),
             _ => Err(Fault::user(format!(
                 "{path}: a ControllerDeployment with this chart could not be installed"
             ))

@@ -69,7 +69,7 @@ fn fault_of(error: Error) -> Fault {
             "give --username and --password-stdin, or use `helm registry login`; many registries say the same of a \
              repository that is not there"
         }
-        Kind::NoTls => "check the port; --plain-http asks it in the open",
+        Kind::NoTls => "check the port; --plain-http uses plain HTTP",
         Kind::Untrusted { .. } => "name the certificate of its authority with --ca-file",
         Kind::WantsCertificate(_) => CERTIFICATE.1,
         Kind::Proxy { status: 407, .. } => {
@@ -125,7 +125,7 @@ fn keyring(reference: &Reference, setting: &Setting) -> Result<Keyring, Fault> {
 }
 
 fn unreadable(why: String) -> Fault {
-    Fault::user(why).hint("mend the file, or move it away")
+    Fault::user(why).hint("fix the file, or move it away")
 }
 
 /// Without the line break at its end.

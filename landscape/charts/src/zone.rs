@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_a_table_is_a_zone_that_is_called_by_its_path() {
+    fn a_file_with_a_table_is_a_zone_named_by_its_path() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("zone").display().to_string();
         // Version 1, no transitions, one kind of time: an hour east, called A.

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_file_that_was_set_aside_without_a_new_one_does_not_end_the_log() {
+    async fn a_file_rotated_without_a_new_one_does_not_end_the_log() {
         let folder = tempfile::tempdir().unwrap();
         let clock = Clock::simulated("2026-01-02T03:04:05Z".parse().unwrap());
         let mut log = Log::open(options(folder.path(), 2), clock).unwrap();

@@ -184,7 +184,7 @@ fn not_given(error: kube::Error, doing: &str, data_dir: &Path, shoot: &str) -> F
     }
     if lacks_address(&error) {
         return Fault::user(format!("Shoot {shoot} has no address of its API server yet")).hint(format!(
-            "wait until its creation has succeeded; `orangery why --data-dir {} {shoot}` says what it waits for",
+            "wait until its creation has succeeded; `orangery why --data-dir {} {shoot}` prints what it waits for",
             data_dir.display()
         ));
     }

@@ -120,7 +120,7 @@ fn unreachable(flags: &EtcdSettings, error: &StoreError) -> Fault {
          name that the certificate is for"
     } else if flags.certfile.is_none() && flags.servers.iter().any(|url| is_secure(url)) {
         // An etcd that wants to know its clients only hangs up.
-        "start etcd, or name where it listens with --etcd-servers; if it asks its clients for a certificate, name one with \
+        "start etcd, or name where it listens with --etcd-servers; if it requires client certificates, name one with \
          --etcd-certfile and --etcd-keyfile"
     } else {
         "start etcd, or name where it listens with --etcd-servers"

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_cannot_be_watched_is_reported_once_and_holds_up_no_other() {
+    fn an_unwatchable_path_is_reported_once_and_delays_no_other() {
         let root = tempfile::tempdir().unwrap();
         let paths = ["a", "b", "c"].map(|name| root.path().join(name));
         for path in &paths {

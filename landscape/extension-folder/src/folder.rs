@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_image_is_the_one_named_or_the_only_one_or_the_one_called_as_the_program() {
+    fn the_image_is_the_named_the_only_or_the_one_called_as_program() {
         let images = |list: &[&str]| list.iter().map(|image| (*image).to_owned()).collect::<Vec<_>>();
         let several = images(&["example.org:5000/proxy:1", "example.org:5000/moon:v1"]);
         assert_eq!(image(None, &several, "moon").unwrap(), "example.org:5000/moon:v1");

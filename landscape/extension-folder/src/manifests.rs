@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_are_started_by_a_template_or_replicas_and_stay_where_the_registration_does_too() {
+    fn a_changed_template_or_replicas_starts_pods_and_other_manifests_do_not() {
         let before = manifests(2, "a", "get", "OnDemand");
         for (now, pods) in [
             (manifests(2, "a", "list", "OnDemand"), Pods::Stay),

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_third_disturbed_build_in_a_row_names_the_path_and_holds_the_next() {
+    fn the_third_consecutive_disturbed_build_names_the_path_and_holds_the_next() {
         let mut own = OwnWrites::default();
         for _ in 0..2 {
             assert_eq!(take(&mut own, in_build("gen/a")), due(SOURCES));

@@ -34,7 +34,7 @@ pub(crate) fn check(path: &Path, pem: &str, clock: &Clock) -> Result<Option<Stri
     }
     Ok(unnamed(leaf).then(|| {
         format!(
-            "the certificate in {} of {CERTIFICATE} is for none of SERVICE.NAMESPACE.svc: kube-apiserver asks for that name \
+            "the certificate in {} of {CERTIFICATE} is for none of SERVICE.NAMESPACE.svc: kube-apiserver requests that name \
              and will not accept it",
             path.display()
         )

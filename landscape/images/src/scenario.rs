@@ -23,7 +23,7 @@ fn config_map(name: &str) -> ConfigMap {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_control_plane_is_refused_when_scaled_away_and_keeps_its_data_with_its_volume() {
+async fn a_control_plane_scaled_to_zero_refuses_connections_and_keeps_its_volume() {
     let landscape = Landscape::start().await;
     landscape.control_plane().await;
     let admin = landscape.admin();
@@ -104,7 +104,7 @@ async fn events_are_lost_with_the_volume_of_their_etcd_and_nothing_else_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_control_plane_is_unready_without_one_of_its_etcds_and_recovers_with_it() {
+async fn a_control_plane_is_unready_exactly_while_one_etcd_is_missing() {
     let landscape = Landscape::start().await;
     landscape.control_plane().await;
     let maps: Api<ConfigMap> = Api::namespaced(landscape.admin(), "default");
@@ -133,7 +133,7 @@ async fn a_control_plane_is_unready_without_one_of_its_etcds_and_recovers_with_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_joins_with_its_token_and_runs_pods_and_leaves_with_its_pod() {
+async fn a_machine_joins_by_token_runs_pods_and_leaves_with_its_pod() {
     let landscape = Landscape::start().await;
     landscape.control_plane().await;
     let admin = landscape.admin();

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_a_part_of_the_tunnel_is_refused_with_what_is_missing() {
+    fn an_incomplete_tunnel_file_is_refused_with_what_is_missing() {
         let refusal = |images: &[&str]| check(&file(images)).err().map(|fault| fault.chain());
         for fine in [
             &["kube-apiserver", "proxy-server", "proxy-agent"][..],

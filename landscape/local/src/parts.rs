@@ -56,7 +56,7 @@ impl Parts {
                 let why = match ended {
                     Ok(Ok(())) => "it ended by itself".to_owned(),
                     Ok(Err(fault)) => fault.chain(),
-                    Err(_) => "it panicked, which is a bug; the line above says where".to_owned(),
+                    Err(_) => "it panicked, which is a bug; the line above has the place".to_owned(),
                 };
                 tracing::error!("{name} ended, it is started again in {RESTART_AFTER:?}: {why}");
                 parts.states().insert(name.clone(), State::Down(why));
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_part_that_ends_fails_or_panics_is_started_again_and_is_down_meanwhile() {
+    async fn a_part_that_ends_fails_or_panics_is_down_until_restarted() {
         let (parts, starts) = (Parts::default(), AtomicU32::new(0));
         let (started, mut starting) = mpsc::unbounded_channel();
         parts.spawn("test", move |stop| {

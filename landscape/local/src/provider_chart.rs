@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn the_archive_holds_every_file_of_the_chart_and_is_the_same_each_time() {
+    fn the_archive_has_every_file_of_the_chart_and_is_reproducible() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/provider-local");
         let packed = archive().unwrap();
         assert_eq!(packed, archive().unwrap());

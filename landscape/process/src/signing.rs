@@ -72,7 +72,7 @@ fn evaluate(name: &str, request: Option<&CertificateSigningRequest>) -> WaitStat
         let what = ended.type_.to_lowercase();
         return WaitState::Failed(
             Fault::user(format!("CertificateSigningRequest {name} is {what}: {why}"))
-                .hint("mend what the message names; the next request is made by itself"),
+                .hint("fix what the message names; the next request is made by itself"),
         );
     }
     match (status.certificate, of("Approved")) {

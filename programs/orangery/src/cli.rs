@@ -215,7 +215,7 @@ pub struct Apiserver {
     /// Keep objects in an etcd instead of the data folder
     #[command(flatten)]
     pub etcd: Etcd,
-    /// How nodes of other processes are asked for logs
+    /// How logs are requested from nodes of other processes
     #[command(flatten)]
     pub kubelets: Kubelets,
     /// The audit log
@@ -285,7 +285,7 @@ pub struct ProviderLocal {
 /// Arguments of `orangery why`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Exit codes: 0 what is asked about is healthy or being worked on; 1 it does not exist, or the garden cannot be asked; \
+Exit codes: 0 the object is healthy or being worked on; 1 it does not exist, or the garden cannot be reached; \
 2 the command line is wrong; 3 something blocks it, or its state is unknown.")]
 pub struct Why {
     /// The Shoot, as NAMESPACE/NAME; or the word controllerinstallation, with a NAME behind it
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_too_many_and_a_data_folder_given_twice_are_refused_before_anything_is_read() {
+    fn surplus_words_and_a_repeated_data_folder_are_refused_before_any_read() {
         let refusal = |words: &str| {
             let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
             super::parse(&words).unwrap_err().to_string()

@@ -148,7 +148,7 @@ fn interrupted() -> impl Future<Output = ()> {
         let requested_at = Instant::now();
         tokio::spawn(async move {
             signals.again(requested_at).await;
-            eprintln!("stopped at once: asked twice");
+            eprintln!("stopped at once: requested twice");
             std::process::exit(130);
         });
     }

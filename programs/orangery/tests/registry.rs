@@ -185,7 +185,7 @@ fn words<'a>(chart: &'a str, access: &'a [String]) -> Vec<&'a str> {
 }
 
 #[test]
-fn a_registry_that_only_a_proxy_can_reach_is_reached_through_it_as_helm_reaches_it() {
+fn a_registry_behind_a_proxy_is_reached_as_helm_reaches_it() {
     let (registry, helm) = (Registry::start().unwrap(), Helm::find().unwrap());
     helm.push(&registry, "web", "1.0.0", &FILES).unwrap();
     let proxy = Proxy::start(registry.address()).unwrap();

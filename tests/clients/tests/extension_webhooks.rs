@@ -18,7 +18,7 @@ use kube::config::Kubeconfig;
 use tests_conformance::real::{Options, Real};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rotation_fails_no_request_of_eight_clients_and_no_write_on_real_kubernetes() {
+async fn a_rotation_fails_no_client_request_and_no_write_on_real_kubernetes() {
     let real = Real::start(Options::default()).await.unwrap();
     let kubeconfig = Kubeconfig::from_yaml(real.endpoint.kubeconfig.expose()).unwrap();
     let admin = Https::new("tests").client(&kubeconfig).unwrap();

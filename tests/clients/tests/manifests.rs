@@ -114,7 +114,7 @@ fn goldens() -> BTreeMap<PathBuf, Vec<Value>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_object_of_a_control_plane_is_accepted_strictly_and_its_pods_as_restricted() {
+async fn control_plane_objects_are_accepted_strictly_and_their_pods_as_restricted() {
     let real = Real::start(Options::default()).await.unwrap();
     let kubeconfig = Kubeconfig::from_yaml(real.endpoint.kubeconfig.expose()).unwrap();
     let client = Https::new("tests").client(&kubeconfig).unwrap();

@@ -550,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_of_the_store_is_masked_even_where_it_is_that_of_an_object() {
+    fn the_stores_version_is_masked_even_where_an_object_has_it() {
         let expected = "too large: 9, current: <version of the store>";
         for current in ["17", "<version first at 1/body/metadata/resourceVersion>"] {
             assert_eq!(

@@ -245,7 +245,7 @@ where
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn charts_come_by_tag_by_digest_and_by_reference_and_go_without_a_trace() {
+async fn charts_come_by_tag_digest_and_reference_and_leave_no_trace() {
     let scene = Scene::start().await;
     let first = scene.push("1.0.0");
     scene.push("1.1.0");
@@ -359,7 +359,7 @@ async fn refused_credentials_and_unknown_authorities_are_reported_until_their_se
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_registry_that_is_down_holds_up_what_must_be_pulled_and_nothing_else() {
+async fn an_unreachable_registry_delays_only_charts_that_must_be_pulled() {
     let mut scene = Scene::start().await;
     let first = scene.push("1.0.0");
     scene.push("1.1.0");

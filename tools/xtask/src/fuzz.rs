@@ -79,7 +79,7 @@ pub(crate) fn run(fuzz: &Fuzz) -> Outcome {
     match broken.as_slice() {
         [] => Ok(()),
         broken => Err(format!(
-            "found something: {}. The inputs are in fuzz/artifacts: mend what they show, and keep each as a file of fuzz/found/TARGET",
+            "found something: {}. The inputs are in fuzz/artifacts: fix what they show, and keep each as a file of fuzz/found/TARGET",
             broken.join(", ")
         )),
     }

@@ -69,7 +69,7 @@ enum Command {
         #[arg(long, value_parser = clap::value_parser!(u8).range(1..))]
         runs: Option<u8>,
     },
-    /// Feed the fuzzers of `fuzz/`, and tell what they have seen
+    /// Feed the fuzzers of `fuzz/`, and print what they found
     Fuzz(fuzz::Fuzz),
     /// Kill the product in the middle of its work, again and again, and look at what comes of it
     Crash(crash::Crash),

@@ -136,7 +136,7 @@ async fn new_request_ends_the_back_off_and_a_new_label_does_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_label_that_comes_during_a_turn_which_succeeds_is_seen_by_another() {
+async fn a_label_added_during_a_successful_turn_causes_another() {
     let server = start().await;
     create(&server).await;
     let (log, api) = (Arc::new(Mutex::new(Vec::new())), api(&server));

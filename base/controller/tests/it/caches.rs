@@ -20,7 +20,7 @@ fn key(name: &str) -> ObjectKey {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mirror_shows_what_is_there_and_what_becomes_of_it() {
+async fn a_mirror_has_all_objects_and_reports_their_changes() {
     let server = start().await;
     server.create("b").await;
     let cache = server.cache();

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::server::{map, start};
 
 #[tokio::test(start_paused = true)]
-async fn a_patch_of_an_old_version_is_refused_and_one_without_change_is_not_sent() {
+async fn an_outdated_patch_is_refused_and_an_empty_one_is_not_sent() {
     let server = start().await;
     let first = server.create("m").await;
     assert!(

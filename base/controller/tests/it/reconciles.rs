@@ -163,7 +163,7 @@ async fn a_panic_over_one_object_leaves_the_controller_to_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_object_is_never_worked_on_twice_at_once_and_none_holds_back_another() {
+async fn one_object_has_one_reconcile_at_a_time_and_delays_no_other() {
     let server = start().await;
     for name in ["a", "b", "c"] {
         server.create(name).await;

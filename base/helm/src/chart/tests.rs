@@ -62,7 +62,7 @@ fn an_archive_that_claims_or_holds_too_much_is_refused() {
 }
 
 #[test]
-fn an_archive_of_a_hundred_thousand_files_is_refused_after_the_first_ten_thousand() {
+fn an_archive_of_100_000_files_is_refused_after_10_000() {
     let many = archive((0..100_000).map(|number| file(&format!("a/{number}"), b"")));
     assert!(problem(&many).contains("more than 10000 files"), "{}", problem(&many));
 }

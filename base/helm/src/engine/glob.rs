@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_patterns_end() {
+    fn deeply_nested_globs_terminate() {
         let nested = "{".repeat(100_000);
         assert!(matcher(&nested)("a"));
         assert!(!matcher(&"*a".repeat(5_000))(&"b".repeat(10_000)));

@@ -127,7 +127,7 @@ fn values_that_hold_one_thing_many_times_are_not_written() {
 }
 
 #[test]
-fn searching_all_files_takes_steps() {
+fn repeated_file_globs_reach_the_step_limit() {
     let files: Vec<(String, String)> = (0..1_000)
         .map(|number| (format!("f/{number}"), String::new()))
         .collect();
@@ -152,7 +152,7 @@ fn searching_all_files_takes_steps() {
 }
 
 #[test]
-fn a_chart_under_two_aliases_has_its_files_and_its_own_values_in_both() {
+fn a_chart_under_two_aliases_has_files_and_own_values_in_both() {
     let wanted = "dependencies:\n- {name: b, version: 1.0.0, alias: c}\n- {name: b, version: 1.0.0, alias: d}\n";
     let described = format!("apiVersion: v2\nname: a\nversion: 1.0.0\n{wanted}");
     let text = "{{ .Chart.Name }}: {{ .Files.Get \"f\" }} {{ .Values.a }}\n";
@@ -189,7 +189,7 @@ fn schema_error_names_the_place_in_the_values() {
 }
 
 #[test]
-fn schemas_fetch_nothing_and_end() {
+fn schema_validation_fetches_no_reference_and_terminates() {
     let folder = tempfile::tempdir().expect("there is a folder");
     let file = folder.path().join("s.json");
     std::fs::write(&file, "true").expect("the file is written");

@@ -65,7 +65,7 @@ async fn redirect_to_a_store_carries_no_credentials() {
     assert_eq!(
         hosts.received().len(),
         4,
-        "shown once more without being asked: {:?}",
+        "shown once more without a request for them: {:?}",
         hosts.requests()
     );
 }
@@ -193,7 +193,7 @@ async fn host_without_tls_is_an_error_at_once() {
     let begun = Instant::now();
     let open = reference("oci://open.example/charts/web:1.0.0");
     let why = hosts.client(|_| {}).pull(&open, &ARTEFACT).await;
-    assert_eq!(why.expect_err("it cannot be asked").kind, Kind::NoTls);
+    assert_eq!(why.expect_err("it cannot be requested").kind, Kind::NoTls);
     assert_eq!(begun.elapsed(), Duration::ZERO, "another try would not help");
 }
 
@@ -401,7 +401,7 @@ async fn retry_after_is_honoured_up_to_a_limit() {
     let why = refused(&hosts).await;
     assert_eq!(
         why.to_string(),
-        "the registry limits how often it is asked (HTTP 429), and asks for 3600 s of patience"
+        "the registry limits the number of requests (HTTP 429), retry after 3600 s"
     );
     assert_eq!(hosts.received().len(), 1);
 
@@ -679,7 +679,7 @@ async fn versions_are_chosen_from_all_pages_of_tags() {
     );
     let error = failed("web:1.0.0", Some("1.1.0")).await;
     assert!(
-        error.ends_with("the version 1.1.0 was asked for, and the reference has the tag 1.0.0"),
+        error.ends_with("the version 1.1.0 was requested, and the reference has the tag 1.0.0"),
         "{error}"
     );
 
@@ -729,7 +729,7 @@ async fn tag_beside_a_digest_must_resolve_to_it_or_be_unknown() {
     assert_eq!(
         hosts.received().len(),
         3,
-        "the tag is asked for once: {:?}",
+        "the tag is requested once: {:?}",
         hosts.requests()
     );
 }

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::elections::server;
 
 #[tokio::test(start_paused = true)]
-async fn pauses_grow_with_failures_in_a_row_and_are_short_again_after_a_good_run() {
+async fn pauses_grow_with_consecutive_failures_and_shrink_after_a_good_run() {
     const GOOD_RUN: usize = 8;
     let server = server().await;
     let stop = CancellationToken::new();

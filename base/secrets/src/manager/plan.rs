@@ -35,7 +35,7 @@ impl fmt::Display for Reason {
         match self {
             Self::Missing => f.write_str("does not exist yet"),
             Self::Changed => f.write_str("what it is to hold changed"),
-            Self::Rotated => f.write_str("a rotation was asked for"),
+            Self::Rotated => f.write_str("a rotation was requested"),
             Self::AuthorityChanged(name) => write!(f, "its authority {name} changed"),
             Self::Expiring(at) => write!(f, "was due for renewal at {at}"),
             Self::BundleChanged => f.write_str("the certificates or keys it collects changed"),

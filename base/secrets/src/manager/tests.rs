@@ -241,7 +241,7 @@ fn what_is_no_longer_wanted_goes_and_what_others_manage_stays() {
 }
 
 #[test]
-fn a_certificate_of_a_minute_is_renewed_late_in_it_and_not_at_once() {
+fn a_certificate_of_one_minute_is_renewed_late_in_its_life() {
     let mut owner = Owner::new();
     let minute = Duration::from_secs(60);
     let wanted = [
@@ -269,7 +269,7 @@ fn a_certificate_that_ends_with_its_authority_is_not_renewed_without_end() {
 }
 
 #[test]
-fn a_secret_emptied_by_hand_is_replaced_and_an_unknown_authority_is_an_error() {
+fn an_emptied_secret_is_replaced_and_an_unknown_authority_is_an_error() {
     let mut owner = Owner::new();
     let wanted = wanted(Rotation::default());
     owner.reconcile(&wanted);

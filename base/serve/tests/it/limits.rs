@@ -123,7 +123,7 @@ async fn a_client_that_takes_nothing_of_its_answer_is_cut() {
 }
 
 #[tokio::test]
-async fn a_service_that_panics_is_answered_for_and_others_go_on() {
+async fn a_panicking_service_returns_500_and_later_requests_succeed() {
     let signer = Signer::new();
     let service = HttpService::new(tower::service_fn(
         |request: http::Request<kube::client::Body>| async move {

@@ -80,7 +80,7 @@ async fn both_versions_of_tls_are_spoken() {
 }
 
 #[test]
-fn a_pair_that_does_not_belong_together_is_refused_and_the_old_one_stays() {
+fn a_mismatched_key_pair_is_refused_and_the_old_one_stays() {
     let signer = Signer::new();
     let ((first, key), (_, other)) = (signer.pair(), signer.pair());
     let certificate = ServerCertificate::new(&first, &key).unwrap();

@@ -97,7 +97,7 @@ fn rules_match_verbs_groups_subresources_names_and_paths_as_kube_apiserver_match
 }
 
 #[test]
-fn a_role_binding_grants_in_its_namespace_only_and_nothing_once_it_is_gone() {
+fn a_role_binding_grants_only_in_its_namespace_and_until_its_deletion() {
     let rules = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}, {"verbs": ["get"], "nonResourceURLs": ["*"]}]);
     let mut index = index(&[role("reader", rules)]);
     let binding = json!({"metadata": {"name": "b", "namespace": "n"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader"},
@@ -177,7 +177,7 @@ fn defaults() -> RbacIndex {
 }
 
 #[test]
-fn default_roles_aggregate_view_into_edit_into_admin_and_include_new_ones_at_once() {
+fn default_roles_aggregate_view_into_edit_into_admin_and_new_roles_immediately() {
     let mut index = defaults();
     for name in ["admin", "edit", "view"] {
         put(

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_is_pooled_after_an_answer_of_known_length_a_chunked_one_and_one_without_body() {
+    async fn a_connection_is_pooled_after_each_kind_of_body_end() {
         for bytes in [
             &b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"[..],
             b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",

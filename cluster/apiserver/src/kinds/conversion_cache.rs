@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn cache_is_bounded() {
+    fn the_cache_evicts_the_oldest_beyond_its_size() {
         let recent = Recent::default();
         let first = object("a", BYTES_MAX / 2);
         recent.put(&first, "v2", &first);

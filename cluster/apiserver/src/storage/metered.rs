@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn requests_are_counted_by_operation_and_resource_and_a_missing_object_is_no_failure() {
+    async fn requests_are_counted_by_operation_and_resource_without_failing_for_missing_objects() {
         let metrics = Arc::new(StoreMetrics::default());
         let store = Metered::new(Arc::new(MemoryStore::new()), metrics.clone());
         let key = Key::new("apps/deployments", Some("a"), "b");

@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_bodies_are_refused() {
+    fn malformed_json_bodies_are_refused() {
         let deep = [b"[".repeat(5000), b"]".repeat(5000)].concat();
         for body in [
             &deep[..],

@@ -570,7 +570,7 @@ mod tests {
 
     /// The file is written by Go: `examples/protobuf_bodies.go`.
     #[test]
-    fn bodies_that_go_has_written_read_as_the_json_that_go_has_written() {
+    fn protobuf_written_by_go_decodes_to_gos_json() {
         let bodies: Vec<Body> = serde_json::from_str(include_str!("../../tests/it/protobuf_bodies.json")).unwrap();
         for Body { mut json, protobuf } in bodies {
             without_nulls(&mut json);
@@ -597,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_bodies_are_refused_and_never_run_away() {
+    fn malformed_protobuf_bodies_are_refused() {
         let endless = [0xff; 32];
         let long = [b"k8s\0".to_vec(), vec![0x12, 0xff, 0xff, 0xff, 0xff, 0x0f]].concat();
         let bodies: [&[u8]; 6] = [

@@ -179,7 +179,7 @@ async fn all_versions_show_the_same_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn provider_status_keeps_every_digit() {
+async fn large_numbers_in_unknown_fields_are_stored_exactly() {
     let server = start().await;
     let client = server.admin();
     post(&client, CRDS, &definition()).await;
@@ -201,7 +201,7 @@ async fn provider_status_keeps_every_digit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn status_of_a_custom_resource_is_written_separately_and_needs_a_version_on_put() {
+async fn custom_resource_status_is_written_separately_and_needs_a_version_on_put() {
     let server = start().await;
     let client = server.admin();
     post(&client, CRDS, &definition()).await;

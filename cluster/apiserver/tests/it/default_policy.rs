@@ -76,7 +76,7 @@ async fn defaults_get_back_what_they_lack_and_keep_what_users_have_added() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_excluded_default_is_not_updated_and_a_binding_to_another_role_is_recreated() {
+async fn excluded_defaults_are_not_updated_and_bindings_to_other_roles_are_recreated() {
     let store = MemoryStore::new();
     let before = server(&store).await;
     let client = before.loopback_client();

@@ -255,7 +255,7 @@ async fn a_definition_without_conditions_gets_them_from_the_next_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_that_is_given_up_goes_to_the_definition_that_waits_for_it() {
+async fn a_released_name_goes_to_the_definition_that_waits_for_it() {
     let server = start().await;
     let client = server.admin();
     let named = |plural: &str, short: &str| {

@@ -169,7 +169,7 @@ async fn webhook_of_an_unreachable_service_fails_with_the_errors_of_go() {
 }
 
 #[tokio::test]
-async fn certificate_that_is_its_own_authority_is_accepted_by_url_and_only_with_its_bundle() {
+async fn a_self_signed_certificate_is_accepted_by_url_only_with_its_bundle() {
     let (hook, other) = (Hook::self_signed().await, Hook::start().await);
     let server = Pods::default().server().await;
     let client = server.admin();

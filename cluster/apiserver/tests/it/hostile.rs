@@ -105,7 +105,7 @@ async fn invalid_bodies_get_a_status() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn paths_lead_to_their_resource_or_nowhere() {
+async fn malformed_paths_never_reach_another_resource() {
     let server = start().await;
     let client = server.admin();
     post(&client, CONFIG_MAPS, &json!({"metadata": {"name": "m"}})).await;

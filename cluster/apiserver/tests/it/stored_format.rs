@@ -26,7 +26,7 @@ async fn stored(store: &MemoryStore, resource: &str, kind: &str, version: &str, 
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_of_an_earlier_version_can_be_changed_and_do_not_count_as_changed() {
+async fn objects_stored_by_an_earlier_version_can_change_and_read_as_unchanged() {
     let store = MemoryStore::new();
     let selector = json!({"matchLabels": {"a": "b"}});
     let claim = json!({"metadata": {"name": "data"}, "spec": {

@@ -46,7 +46,7 @@ fn version(object: &Value) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_of_both_groups_go_to_the_store_of_events_and_all_else_to_the_main_store() {
+async fn events_of_both_groups_go_to_the_event_store() {
     let (server, main, events) = with_event_store().await;
     let client = server.admin();
     assert_eq!(post(&client, EVENTS, &event("a")).await.0, 201);

@@ -144,7 +144,7 @@ const RULES: &[&str] = &[
 ];
 
 #[test]
-fn rules_that_hold_in_kubernetes_hold() {
+fn rules_that_are_true_in_kubernetes_are_true() {
     RULES.iter().for_each(|rule| assert_true(rule));
 }
 

@@ -11,7 +11,7 @@ use crate::json_schema::{compile_new, evaluate, words};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[test]
-fn hostile_rules_are_refused_at_compile_time() {
+fn overlong_and_overly_nested_rules_are_refused_at_compile_time() {
     let rules = [
         "(".repeat(5000),
         format!("{}1{} == 1", "(".repeat(1000), ")".repeat(1000)),

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn dependents_are_looked_at_when_their_owner_goes_and_suspected_when_none_is_left() {
+    fn dependents_are_evaluated_and_suspected_each_time_an_owner_goes() {
         let mut graph = graph(true);
         put(&mut graph, "a", &[], &[], false);
         put(&mut graph, "b", &[], &[], false);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn orphaning_owner_lets_its_dependents_go_free() {
+    fn an_owner_with_the_orphan_finalizer_orphans_its_dependents() {
         let mut graph = graph(true);
         put(&mut graph, "a", &[], &[ORPHAN, FOREGROUND], true);
         put(&mut graph, "child", &[owner("a", true)], &[], false);

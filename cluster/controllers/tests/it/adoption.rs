@@ -71,7 +71,7 @@ async fn a_deployment_adopts_the_replica_set_of_its_predecessor_and_scales_nothi
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deployment_adopts_a_replica_set_of_another_template_and_takes_its_pods_away() {
+async fn a_deployment_adopts_a_replica_set_of_another_template_and_removes_its_pods() {
     let cluster = start().await;
     cluster.node("a").await;
     cluster.create::<Deployment>(workload(json!({}))).await;

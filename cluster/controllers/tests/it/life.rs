@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cluster::{Cluster, start, start_over};
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_that_was_emptied_by_controllers_that_died_goes_with_the_next_ones() {
+async fn a_terminating_namespace_is_finished_by_controllers_that_start_later() {
     let server = tests_kit::embedded().await;
     let namespaces: Api<Namespace> = Api::all(server.admin());
     let left: Namespace = serde_json::from_value(json!({"metadata": {"name": "left"}})).unwrap();

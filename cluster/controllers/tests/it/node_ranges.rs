@@ -38,7 +38,7 @@ async fn make(cluster: &Cluster, name: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_made_at_once_get_ranges_of_their_own_and_the_last_waits_until_another_goes() {
+async fn simultaneous_nodes_get_distinct_ranges_and_the_last_waits_for_a_free_one() {
     let cluster = small().await;
     tokio::join!(make(&cluster, "a"), make(&cluster, "b"));
     let ranges: BTreeSet<String> = [given(&cluster, "a").await, given(&cluster, "b").await].into();

@@ -144,7 +144,7 @@ async fn a_namespace_goes_with_its_claims_and_the_pods_that_use_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_of_a_stateful_set_comes_back_with_a_new_claim_when_the_old_one_goes_with_it() {
+async fn a_stateful_set_pod_gets_a_new_claim_if_the_old_was_deleted() {
     let cluster = start().await;
     cluster.node("a").await;
     let template = json!({"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}});

@@ -193,7 +193,7 @@ async fn the_name_picks_the_server_and_the_credentials_reach_it_both_ways() {
 }
 
 #[tokio::test]
-async fn an_unknown_name_a_foreign_authority_and_a_wrong_name_in_the_certificate_are_refused_both_ways() {
+async fn connections_with_a_wrong_name_or_authority_are_refused() {
     let landscape = Landscape::new().await;
     let _garden = landscape
         .front
@@ -291,7 +291,7 @@ async fn dropping_a_registration_cuts_open_watches_and_the_one_before_takes_over
 }
 
 #[tokio::test]
-async fn a_name_goes_to_no_server_of_another_authority_until_its_holder_is_gone() {
+async fn a_name_passes_to_another_authoritys_server_only_after_its_holder_is_gone() {
     let landscape = Landscape::new().await;
     let foreign = Landscape {
         authority: Authority::generate("ca", &landscape.clock, &landscape.entropy).unwrap(),

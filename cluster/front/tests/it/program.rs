@@ -76,7 +76,7 @@ async fn a_program_of_another_authority_is_refused_by_its_clients() {
 }
 
 #[tokio::test]
-async fn an_instance_that_does_not_listen_yet_is_passed_over_and_the_last_gone_is_refused() {
+async fn an_instance_not_yet_listening_is_skipped_and_refused_when_alone() {
     let (landscape, program, _serves) = landscapes().await;
     let old = landscape.program(program.port);
     let closed = TcpListener::bind("127.0.0.1:0")

@@ -153,7 +153,7 @@ async fn client_that_does_not_read_its_answer_loses_the_connection() {
 }
 
 #[tokio::test]
-async fn client_that_waits_for_the_next_event_is_not_taken_for_a_stalled_one() {
+async fn a_client_that_waits_for_events_does_not_count_as_stalled() {
     let (landscape, _garden) = served(impatient()).await;
     let mut watch = connect(&landscape, None).await;
     let request = b"GET /api?watch=1 HTTP/1.1\r\nhost: x\r\n\r\n";

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_is_found_by_its_address_and_its_name_until_it_is_gone() {
+    fn a_service_is_found_by_address_and_name_until_its_deletion() {
         let mut table = Table::default();
         let ip = IpAddr::from([10, 2, 0, 1]);
         table.put(&service("a", "10.2.0.1"));

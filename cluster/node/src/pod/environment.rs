@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn a_missing_secret_key_or_resource_is_named_in_the_error() {
         let mut found = Found::default();
         found.put_secret("s", Some(BTreeMap::new()));
         let variable =

@@ -248,7 +248,7 @@ async fn a_pod_that_runs_for_longer_than_it_may_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_container_runs_once_its_hook_has_ended_and_the_next_one_waits_for_that() {
+async fn a_container_runs_after_its_hook_and_the_next_waits_for_it() {
     let cluster = Cluster::new().await;
     let (sender, mut received) = mpsc::unbounded_channel();
     let app = move |context: ContainerContext| {

@@ -71,7 +71,7 @@ async fn log_is_read_with_the_requested_options() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_run_before_is_there_until_the_next_one_ends() {
+async fn the_previous_log_is_available_until_the_next_run_ends() {
     let cluster = Cluster::new().await;
     let runs = Arc::new(AtomicU32::new(0));
     let app = move |context: ContainerContext| {

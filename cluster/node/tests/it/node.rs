@@ -152,7 +152,7 @@ async fn a_node_that_comes_back_keeps_its_pod_addresses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_whose_range_others_choose_waits_for_it_and_gives_its_pods_addresses_from_it() {
+async fn a_node_waits_for_its_assigned_range_and_gives_pods_addresses_from_it() {
     let cluster = Cluster::new().await;
     let connector = Arc::new(OneClient(cluster.client.clone()));
     let catalogue = ImageCatalogue::new().with("app", serves);
@@ -289,7 +289,7 @@ async fn a_node_that_finds_hundreds_of_pods_with_thousands_of_sources_runs_them(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_without_an_address_gets_that_of_one_that_has_finished_or_gone() {
+async fn a_pod_without_an_address_gets_that_of_a_finished_or_deleted_one() {
     let cluster = Cluster::new().await;
     let connector = Arc::new(OneClient(cluster.client.clone()));
     let ends = |context: ContainerContext| async move {
@@ -341,7 +341,7 @@ fn in_virtual_time(test: impl Future<Output = ()> + Send + 'static) {
 }
 
 #[test]
-fn a_pod_that_was_over_when_its_node_began_takes_no_address_and_lets_the_node_rest() {
+fn a_finished_pod_found_at_start_takes_no_address() {
     in_virtual_time(async {
         let cluster = Cluster::new().await;
         let node = cluster.node("node-a", ImageCatalogue::new().with("app", serves));

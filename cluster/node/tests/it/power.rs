@@ -184,7 +184,7 @@ async fn keeps(context: ContainerContext) -> Exit {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_persistent_volume_that_goes_while_there_is_no_node_is_removed_and_others_stay() {
+async fn a_persistent_volume_deleted_without_a_node_is_removed_and_others_stay() {
     let folder = tempfile::tempdir().unwrap();
     let cluster = Cluster::new().await;
     let images = || ImageCatalogue::new().with("app", keeps);

@@ -37,7 +37,7 @@ async fn reads_own_user(context: ContainerContext, sender: mpsc::UnboundedSender
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_container_is_its_service_account_for_longer_than_a_token_lives() {
+async fn a_container_keeps_its_service_accounts_access_beyond_a_tokens_life() {
     let (cluster, server) = Cluster::with_tokens().await;
     let (sender, mut received) = mpsc::unbounded_channel();
     let app = move |context: ContainerContext| reads_own_user(context, sender.clone());

@@ -328,7 +328,7 @@ fn ambiguous_configurations_are_refused() {
 }
 
 #[test]
-fn many_updaters_become_one_ancient_one() {
+fn updates_beyond_the_limit_of_managers_merge_the_oldest() {
     let mut live = update(None, "m0", spec(json!({"map": {"m": {"k0": "0"}}})));
     for n in 1..20 {
         let mut new = live.clone();
@@ -367,7 +367,7 @@ fn objects_without_schema_merge_maps_by_key_and_lists_as_one() {
 }
 
 #[test]
-fn a_value_of_another_type_conflicts_with_owners_of_the_field_and_not_with_those_of_fields_below_it() {
+fn a_value_of_another_type_conflicts_only_with_owners_of_the_field_itself() {
     let below = apply(None, "they", json!({"raw": {"a": 1}})).unwrap();
     let taken = apply(Some(&below), "me", json!({"raw": 7})).unwrap();
     assert_eq!(taken["spec"], json!({"raw": 7}));

@@ -16,7 +16,7 @@ fn service(name: &str, ports: Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_pods_serve_the_same_port_and_are_reached_by_name_service_and_address() {
+async fn two_pods_on_one_port_are_reached_by_name_service_and_address() {
     let script = format!("until {TESTEE} get $1 /x; do sleep 0.2; done");
     let Some(world) = World::isolated(&[("ask", &script)]).await else {
         return;
@@ -97,7 +97,7 @@ async fn volumes_are_at_their_paths_and_only_what_is_writable_is_written() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn parts_of_volumes_are_mounted_and_none_by_a_link_out_of_its_volume() {
+async fn parts_of_volumes_are_mounted_but_not_through_links_out_of_them() {
     let outside = tempfile::tempdir().unwrap();
     let prepare = format!(
         "mkdir /work/in; ln -s in /work/link; ln -s {} /work/out",

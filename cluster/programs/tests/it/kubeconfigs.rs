@@ -111,7 +111,7 @@ async fn policies_for_a_kubeconfigs_address_are_those_for_the_api_servers_servic
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_program_that_listens_on_the_api_servers_port_is_reached_by_its_own_pod() {
+async fn a_program_on_the_api_servers_port_is_reached_by_its_own_pod() {
     // Before it listens, the API server answers.
     let both =
         format!("{TESTEE} serve $1 & until {TESTEE} get 127.0.0.1:$1 /x | grep 'p to'; do sleep 0.1; done; kill $!");

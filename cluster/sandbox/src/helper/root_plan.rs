@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn links_of_the_host_are_followed_but_not_in_folders_of_the_containers_own() {
+    fn links_are_followed_on_the_host_but_not_in_the_containers_folders() {
         let volumes = ["/var/run/secrets/a", "/lib/x", "/tmp/trap/y", "/etc/../opt"].map(|path| volume(path, true));
         let plan = plan(volumes.to_vec(), Vec::new(), &host).unwrap();
         assert_eq!(paths(&plan), ["/opt", "/run/secrets/a", "/usr/lib/x", "/tmp/trap/y"]);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_point_that_exists_needs_no_skeleton_unless_it_is_of_the_other_sort() {
+    fn an_existing_mount_point_needs_a_skeleton_only_if_of_another_type() {
         let plan = plan(
             vec![volume("/etc/hosts", false), volume("/var/lib", true)],
             Vec::new(),

@@ -50,7 +50,7 @@ async fn a_volume_appears_beside_mounts_of_the_host() {
 }
 
 #[tokio::test]
-async fn a_swapped_link_in_a_volume_is_seen_at_once_and_nested_volumes_work() {
+async fn a_swapped_link_in_a_volume_is_visible_immediately_and_nested_volumes_work() {
     let (outer, inner) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     std::fs::write(inner.path().join("b"), "inner").unwrap();
     std::fs::create_dir(outer.path().join("v1")).unwrap();

@@ -131,7 +131,7 @@ async fn query_to_the_dns_address_arrives_and_is_answered_from_there() {
 }
 
 #[tokio::test]
-async fn other_datagrams_and_ipv6_fail_at_once_and_the_host_is_out_of_reach() {
+async fn other_datagrams_and_ipv6_fail_immediately_and_the_host_is_unreachable() {
     let host = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = host.local_addr().unwrap().port();
     let script = format!(

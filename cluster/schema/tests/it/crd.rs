@@ -184,7 +184,7 @@ fn non_structural_schemas_are_refused_with_a_path() {
 }
 
 #[test]
-fn immutability_rule_speaks_on_update_only() {
+fn an_immutability_rule_applies_only_to_updates() {
     let schema = tree(json!({"type": "object", "properties": {
         "class": {"type": "string", "x-kubernetes-validations": [
             {"rule": "self == oldSelf", "message": "class is immutable"}]},

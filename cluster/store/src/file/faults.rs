@@ -231,12 +231,12 @@ async fn fails_at_every_operation(kind: io::ErrorKind, expected: &str) {
 }
 
 #[tokio::test]
-async fn full_disk_fails_writes_loses_nothing_and_they_go_on_once_there_is_space() {
+async fn a_full_disk_fails_writes_without_loss_until_there_is_space() {
     fails_at_every_operation(io::ErrorKind::StorageFull, "no space is left").await;
 }
 
 #[tokio::test]
-async fn failing_disk_fails_writes_loses_nothing_and_they_go_on_once_it_is_back() {
+async fn a_failing_disk_fails_writes_without_loss_until_it_works_again() {
     fails_at_every_operation(io::ErrorKind::TimedOut, "see what ails its disk").await;
 }
 

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn row_comes_back_as_it_was_written() {
+    fn a_row_is_read_back_unchanged() {
         for (namespace, previous) in [(None, None), (Some("n"), Some(Revision(7))), (Some(""), None)] {
             let (written, bytes) = row(DecidedKind::Put, namespace, previous);
             let read = Reader::default().decode(Revision(300), &bytes).unwrap();

@@ -267,7 +267,7 @@ async fn folder_that_may_not_be_written_is_refused() {
 }
 
 #[tokio::test]
-async fn store_that_went_missing_or_went_back_is_never_taken_for_a_new_one() {
+async fn a_missing_or_older_store_is_never_mistaken_for_a_new_one() {
     let folder = folder_with_a_store().await;
     let file = folder.path().join("store.redb");
     let old = std::fs::read(&file).unwrap();

@@ -27,7 +27,7 @@ fn on_one(kind: Kind, name: &str) -> &'static [&'static str] {
 }
 
 #[test]
-fn each_object_of_the_own_seed_is_reachable_by_the_verbs_that_are_needed() {
+fn each_object_of_the_own_seed_allows_the_verbs_needed() {
     let (graph, gardenlet) = (garden(), part("a", Party::Gardenlet));
     for (kind, inside, name) in objects("a") {
         // An extension's, not the gardenlet's.

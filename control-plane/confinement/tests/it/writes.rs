@@ -57,7 +57,7 @@ fn nothing_of_another_seed_is_made_changed_or_deleted() {
 }
 
 #[test]
-fn what_carries_the_name_of_an_own_shoot_is_made_before_it_is_known() {
+fn objects_named_after_an_own_shoot_may_be_created_before_they_are_known() {
     let graph = garden();
     for (kind, name) in [
         (Kind::Secret, "shoot-a.ssh-keypair"),

@@ -61,7 +61,7 @@ fn not_confirmed(facts: &Facts) -> Option<Blocker> {
     }
     let key = annotations::CONFIRMATION_DELETION;
     Some(Blocker {
-        message: format!("its deletion was asked for and is not confirmed: annotation {key} is not \"true\""),
+        message: format!("its deletion was requested and is not confirmed: annotation {key} is not \"true\""),
         class: Some(FaultClass::User.as_str()),
         since: Some(deleted_at.0),
         next_try: "at once when the annotation is there".to_owned(),

@@ -138,7 +138,7 @@ fn what_to_do(condition: &Condition, report: &OperationReport, name: &str, garde
         ),
         "OCIChartCannotBePulled" => (
             "the registry of its chart".to_owned(),
-            "mend what the message names: the registry, or in the ControllerDeployment's helm.ociRepository the \
+            "fix what the message names: the registry, or in the ControllerDeployment's helm.ociRepository the \
              reference, its pull secret or its authority"
                 .to_owned(),
         ),
@@ -250,7 +250,7 @@ fn of_resource(home: &str, resource: &Resource, blocker: &Blocker, webhooks: &[W
             cause: Cause::ResourceNotHealthy,
             who: who_applies(resource.class.as_deref()),
             to_do: format!(
-                "mend what {} names: its conditions in the seed name the object",
+                "fix what {} names: its conditions in the seed name the object",
                 resource.object
             ),
             ..blocker

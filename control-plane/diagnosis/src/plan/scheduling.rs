@@ -19,10 +19,10 @@ pub(super) fn not_scheduled(facts: &Facts) -> Blocker {
         (None, Some(last)) => (
             last.description.clone(),
             Vec::new(),
-            "do what the reason asks for; a change of the Shoot or of a Seed calls the scheduler".to_owned(),
+            "do what the reason requires; a change of the Shoot or of a Seed calls the scheduler".to_owned(),
         ),
         (None, None) => (
-            "the scheduler has not said anything of it yet".to_owned(),
+            "the scheduler has not reported anything about it yet".to_owned(),
             Vec::new(),
             format!("look whether the scheduler {scheduler:?} runs"),
         ),

@@ -9,7 +9,7 @@ pub(super) fn to_do(failure: &WebhookFailure, known: &[Webhook]) -> String {
     match (failure.has_answered, webhook_of(known, failure)) {
         (true, _) => format!("correct what webhook {name} objects to; its message is whole above"),
         (false, Some(webhook)) => webhook.to_do(),
-        (false, None) => format!("mend the program that serves webhook {name}: it does not answer"),
+        (false, None) => format!("fix the program that serves webhook {name}: it does not answer"),
     }
 }
 

@@ -100,7 +100,7 @@ fn check_hibernation(review: &Review<'_>, shoot: &Shoot, old: Option<&Shoot>) ->
         None => Ok(()),
         Some(Condition { status, message, .. }) => {
             let why = format!(
-                "spec.hibernation.enabled: constraint {HIBERNATION_POSSIBLE:?} is {:?}: {message}; mend this first, the Shoot might not wake up again",
+                "spec.hibernation.enabled: constraint {HIBERNATION_POSSIBLE:?} is {:?}: {message}; fix this first, the Shoot might not wake up again",
                 status.as_str()
             );
             Err(Status::forbidden(CORE, "shoots", review.call.name, &why))

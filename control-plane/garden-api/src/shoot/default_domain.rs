@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_provider_of_a_domain_of_ones_own_is_primary_and_stays_so() {
+    fn the_first_provider_of_a_custom_domain_is_and_stays_primary() {
         let named = json!({"domain": "own.example", "providers": [{"type": "a"}, {"type": "b"}]});
         assert_eq!(completed(named.clone(), None)["providers"][0]["primary"], true);
         let second = json!({"domain": "own.example", "providers": [{"type": "a"}, {"type": "b", "primary": true}]});

@@ -142,7 +142,7 @@ async fn operations_raise_the_generation_and_status_is_written_apart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn annotations_of_the_status_come_and_go_with_it_and_no_other_metadata_does() {
+async fn a_status_update_changes_annotations_of_the_status_and_no_other_metadata() {
     let garden = Garden::with_landscape().await;
     let (path, own) = (format!("{SHOOTS}/s"), "status.orangery.dev/operation-report");
     let before = garden.ok(Method::POST, SHOOTS, &shoot("s")).await;

@@ -688,7 +688,7 @@ fn places_and_deletions() -> Vec<Row> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_refusal_names_the_field_its_value_what_is_allowed_and_what_to_do() {
+async fn every_refusal_names_field_value_allowed_values_and_what_to_do() {
     let garden = garden().await;
     let (mut page, mut wrong) = (String::new(), Vec::new());
     let sections = [

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_has_what_it_names_and_what_is_enabled_for_seeds_unless_disabled() {
+    fn a_seed_has_extensions_it_names_or_enabled_for_seeds_unless_disabled() {
         let registrations = [
             registration("auto", &json!(["seed"])),
             registration("off", &json!(["seed"])),

@@ -161,7 +161,7 @@ async fn a_bucket_and_an_entry_come_up_and_go_with_their_secrets() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_stands_in_the_garden_with_its_code_until_a_later_turn_succeeds() {
+async fn an_error_stays_in_the_garden_with_its_code_until_success() {
     let world = World::start().await;
     world
         .extensions

@@ -189,7 +189,7 @@ async fn a_webhook_that_nodes_need_makes_hibernation_impossible_while_it_is_ther
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_seed_that_does_not_answer_is_reported_and_its_lease_is_not_renewed() {
+async fn an_unresponsive_seed_is_reported_and_its_lease_is_not_renewed() {
     let silent = Arc::new(AtomicBool::new(false));
     let switch = silent.clone();
     let world = World::start_with(move |call| {

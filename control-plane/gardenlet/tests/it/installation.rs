@@ -227,7 +227,7 @@ fn whole_patch(mut deployment: Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bad_chart_is_reported_in_a_condition_and_a_good_one_clears_it() {
+async fn a_bad_chart_is_reported_in_a_condition_until_it_is_good() {
     let world = Installing::start().await;
     let cases = bad_deployments();
     world.install(cases[0].0.clone()).await;

@@ -60,7 +60,7 @@ async fn the_secret_with_the_objects_is_written_again_when_it_is_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_token_of_the_garden_is_filled_comes_back_and_goes_with_the_installation() {
+async fn the_garden_token_is_filled_restored_and_deleted_with_the_installation() {
     let world = Installing::start_with_garden_access().await;
     world
         .world()

@@ -38,7 +38,7 @@ fn has_failed(shoot: &core::Shoot) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_is_reported_with_its_task_object_reason_and_beginning_and_then_its_error() {
+async fn a_wait_is_reported_with_task_object_reason_begin_and_later_error() {
     let world = World::start().await;
     world.extensions.silence("Infrastructure");
     world.create_shoot(&shoot()).await;

@@ -506,7 +506,7 @@ async fn a_change_of_class_removes_the_objects_before_the_next_manager_applies_t
 const HANGING: usize = 12;
 
 #[tokio::test(start_paused = true)]
-async fn deletions_that_hang_hold_back_no_other_and_end_as_soon_as_they_can() {
+async fn hanging_deletions_delay_no_other_and_end_as_soon_as_possible() {
     let landscape = Landscape::start().await;
     for number in 0..HANGING {
         let (name, map) = (format!("hanging-{number}"), map(&format!("hanging-{number}"), "1"));

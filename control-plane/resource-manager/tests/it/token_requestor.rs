@@ -422,7 +422,7 @@ async fn pair_with_delayed_apply(armed: &Arc<AtomicBool>) -> (Pair, oneshot::Rec
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_account_that_a_turn_makes_after_the_request_is_gone_goes_too() {
+async fn a_service_account_created_after_its_request_was_withdrawn_is_deleted() {
     let armed = Arc::new(AtomicBool::new(true));
     let (pair, begun) = pair_with_delayed_apply(&armed).await;
     pair.request_token("csi", "shoot", json!({}), json!({})).await;
@@ -444,7 +444,7 @@ async fn a_service_account_that_a_turn_makes_after_the_request_is_gone_goes_too(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_account_that_a_turn_makes_after_the_secret_is_gone_goes_too() {
+async fn a_service_account_created_after_its_secret_was_deleted_is_deleted() {
     let armed = Arc::new(AtomicBool::new(false));
     let (pair, begun) = pair_with_delayed_apply(&armed).await;
     pair.request_token("csi", "shoot", json!({}), json!({})).await;

@@ -233,7 +233,7 @@ fn branches_that_can_go_on_alone_are_not_tied_together() {
 }
 
 #[test]
-fn the_api_server_waits_for_the_infrastructure_only_while_the_nodes_network_is_unknown() {
+fn the_api_server_waits_for_infrastructure_only_while_nodes_network_is_unknown() {
     let task = on(Goal::Reconcile);
     let infrastructure = task(Step::Kind(Kind::Infrastructure, Verb::Wait));
     let service = task(Step::Single(Single::DeployApiServerService));
@@ -302,7 +302,7 @@ fn every_subject_is_deployed_by_a_reconciliation_and_destroyed_by_a_deletion() {
 }
 
 #[test]
-fn a_way_is_part_of_a_tasks_name_only_where_upstream_names_it_so() {
+fn a_task_name_includes_the_way_only_where_upstreams_does() {
     let step = Step::Extensions(Point::AfterApiServer, Verb::Deploy);
     let name = |way| base_flow::Name::name(&ShootTask { way, step });
     assert_eq!(name(Way::Reconcile), name(Way::Wake));

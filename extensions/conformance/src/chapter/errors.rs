@@ -35,7 +35,7 @@ pub(crate) async fn run(stage: &mut Stage, actor: &Actor) -> Result<(), Stop> {
     let Some(fragment) = given.fragment() else {
         skip(
             stage,
-            "the extension refuses no spec, says the file with the fragments (badSpec: null)",
+            "the extension refuses no spec, as the file with the fragments has it (badSpec: null)",
         );
         return Ok(());
     };

@@ -136,7 +136,7 @@ async fn a_run_without_the_kinds_is_undecided_and_reports_what_to_do() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn fragments_that_do_not_fit_end_the_run_with_their_place_in_the_file() {
+async fn invalid_fragments_end_the_run_with_their_place_in_the_file() {
     let seed = Seed::new().await;
     seed.start::<Infrastructure>(None);
     for (fragments, expected) in [

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_that_never_worked_go_first_and_a_stuck_update_keeps_the_old_ones() {
+    fn machines_that_never_worked_go_first_and_stuck_updates_keep_old_ones() {
         let (new, old) = plan(3, rolling(1, 0), &set(1, 0), &[set(3, 3)]);
         assert_eq!((new, old), (1, vec![3]), "nothing may go before the new one is there");
         let (_, old) = plan(3, rolling(1, 0), &set(1, 1), &[set(3, 2)]);

@@ -507,7 +507,7 @@ mod tests {
     use MachinePhase::{Failed, Pending, Running, Unknown};
 
     #[test]
-    fn a_machine_joins_when_its_node_is_ready_and_fails_when_its_time_is_up() {
+    fn a_machine_joins_when_its_node_is_ready_and_fails_at_timeout() {
         let new = machine(None, 0);
         check(&new, EXISTS, Seen::Absent, 10, Some((Pending, Some(60))));
         check(&new, EXISTS, node("False"), 1170, Some((Pending, Some(30))));
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unhealthy_node_has_its_time_to_recover_counted_from_when_it_became_so() {
+    fn the_time_to_recover_counts_from_when_the_node_became_unhealthy() {
         check(
             &machine(Some(Running), 5),
             EXISTS,
@@ -572,7 +572,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_gone_at_the_provider_fails_once_its_node_is_seen_to_be_dead() {
+    fn a_machine_gone_at_the_provider_fails_once_its_node_is_dead() {
         check(
             &machine(Some(Running), 5),
             GONE,

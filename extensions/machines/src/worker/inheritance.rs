@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_of_the_planned_class_belong_to_the_set_that_the_deployment_will_look_for() {
+    fn machines_of_the_planned_class_belong_to_the_set_the_deployment_expects() {
         let planned = planned();
         let class = planned[0].class_name().to_owned();
         let saved = saved("ns-p-z1", vec![machine("a", &class), machine("b", "ns-p-z1-old")]);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_of_a_pool_that_has_gone_are_inherited_in_order_to_be_removed() {
+    fn machines_of_a_removed_pool_are_inherited_and_then_removed() {
         let mut machine = machine("a", "ns-q-z1-old");
         let of_q = json!({"metadata": {"labels": {"of": "q"}}});
         machine.spec.node_template = serde_json::from_value(of_q).unwrap();

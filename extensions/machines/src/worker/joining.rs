@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn time_of_a_failure_goes_on_over_attempts_and_ends_when_the_machine_is_made() {
+    async fn time_of_a_failure_continues_over_attempts_until_the_machine_is_created() {
         let mut since = BTreeMap::new();
         let mut look = |seen: &[(Machine, Option<Failure>)]| -> Vec<(String, u64)> {
             let machines: Vec<&Machine> = seen.iter().map(|(machine, _)| machine).collect();

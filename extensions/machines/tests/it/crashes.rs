@@ -110,7 +110,7 @@ async fn small_world() -> World {
 }
 
 #[test]
-fn a_process_that_ends_at_any_call_leaves_no_machine_behind_and_none_twice() {
+fn a_process_killed_at_any_call_leaves_no_machine_behind_or_duplicated() {
     let whole = Gate::new(None, false);
     in_virtual_time(async {
         let world = small_world().await;

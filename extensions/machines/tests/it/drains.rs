@@ -103,7 +103,7 @@ async fn drains_of_one_shoot_do_not_hold_back_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_goes_on_after_a_start_and_ends_when_its_time_is_up() {
+async fn a_drain_continues_after_a_restart_and_ends_at_its_timeout() {
     let mut world = World::new().await;
     let nodes = [machine_with_a_pod(&mut world).await];
     scale(&world, 0).await;

@@ -243,7 +243,7 @@ fn a_forced_deletion_forgets_what_the_cloud_does_not_release() {
 }
 
 #[test]
-fn a_process_that_ends_in_the_middle_is_followed_by_one_that_goes_on() {
+fn a_process_that_ends_midway_is_continued_by_the_next() {
     let (one, two) = (|| pool(3), || pool(3).image("2"));
     play(vec![
         row(

@@ -211,7 +211,7 @@ async fn no_list_lags_longer_than_the_cloud_promises() {
 }
 
 #[tokio::test]
-async fn an_instance_takes_calls_to_run_and_to_go_and_holds_its_subnet_meanwhile() {
+async fn an_instance_starts_and_ends_over_calls_and_holds_its_subnet_meanwhile() {
     let settings = Settings {
         settle: 2,
         ..Settings::default()

@@ -319,12 +319,12 @@ fn end_at_each_call(settings: &Settings) {
 }
 
 #[test]
-fn a_process_that_ends_at_any_call_of_a_workers_life_leaks_and_doubles_no_instance() {
+fn a_process_killed_at_any_call_leaks_and_doubles_no_instance() {
     end_at_each_call(&Settings::default());
 }
 
 #[test]
-fn the_same_holds_for_instances_of_a_cloud_as_late_as_it_may_be() {
+fn a_process_killed_beside_a_lagging_cloud_leaks_and_doubles_no_instance() {
     end_at_each_call(&Settings {
         list_lag: u32::MAX,
         get_lag: u32::MAX,

@@ -26,7 +26,7 @@ const WITHOUT_STATE: [(Rule, &str); 2] = [
     (Rule::RestoreKeepsState, NO_STATE),
 ];
 /// These kinds have no configuration that could be wrong.
-const NOTHING_REFUSED: &str = "the extension refuses no spec, says the file with the fragments (badSpec: null)";
+const NOTHING_REFUSED: &str = "the extension refuses no spec, as the file with the fragments has it (badSpec: null)";
 const WITHOUT_ERRORS: [(Rule, &str); 7] = [
     (Rule::BadConfigReported, NOTHING_REFUSED),
     (Rule::BadConfigCode, NOTHING_REFUSED),

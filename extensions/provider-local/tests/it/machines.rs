@@ -117,7 +117,7 @@ async fn machines_made_at_once_have_addresses_of_their_own_in_their_subnet() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn labels_and_taints_of_a_pool_are_added_to_and_removed_from_existing_nodes() {
+async fn pool_labels_and_taints_are_added_to_and_removed_from_existing_nodes() {
     let landscape = Landscape::new().await;
     landscape.start();
     landscape.let_machines_join();
@@ -247,7 +247,7 @@ async fn a_worker_reports_which_machine_has_not_joined() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_whose_pod_is_deleted_is_replaced_once_its_node_is_not_ready() {
+async fn a_machine_without_its_pod_is_replaced_once_its_node_is_unready() {
     let landscape = Landscape::new().await;
     landscape.start();
     landscape.let_machines_join();

@@ -69,7 +69,7 @@ async fn an_unfinished_operation_shows_its_reason_and_is_called_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_or_a_request_ends_the_pause_and_our_own_writes_do_not() {
+async fn a_change_or_request_ends_the_pause_but_own_writes_do_not() {
     const LONG: Duration = Duration::from_secs(3600);
     let seed = Seed::new().await;
     seed.cluster(Succeeded, json!({})).await;
@@ -99,7 +99,7 @@ async fn a_change_or_a_request_ends_the_pause_and_our_own_writes_do_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_of_what_is_waited_for_resumes_the_operation_with_what_it_has_left() {
+async fn a_change_of_the_awaited_object_resumes_the_operation_with_carried_values() {
     const LONG: Duration = Duration::from_secs(3600);
     let seed = Seed::new().await;
     seed.cluster(Succeeded, json!({})).await;
@@ -167,7 +167,7 @@ async fn what_an_operation_has_left_is_not_there_for_another_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transient_fault_leaves_what_the_call_before_has_left_and_another_fault_does_not() {
+async fn carried_values_survive_a_transient_fault_but_no_other_fault() {
     let seed = Seed::new().await;
     seed.cluster(Succeeded, json!({})).await;
     let script = Script::default()

@@ -220,7 +220,7 @@ async fn several_that_persist_at_once_and_other_writers_do_not_stop_each_other()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_writer_of_the_state_stops_the_operation_without_a_word_in_the_status() {
+async fn a_second_writer_of_the_state_stops_the_operation_without_status_change() {
     let seed = Seed::new().await;
     seed.cluster(Succeeded, json!({})).await;
     let (reports, reported) = oneshot::channel();

@@ -108,7 +108,7 @@ async fn credentials_that_appear_end_the_back_off_of_what_lacks_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_credentials_leave_alone_what_waits_was_migrated_or_is_of_a_failed_shoot() {
+async fn new_credentials_do_not_wake_waiting_migrated_or_failed_shoots_objects() {
     let seed = Seed::new().await;
     seed.cluster(Succeeded, json!({})).await;
     write_secret(&seed, "a", "1").await;
@@ -238,7 +238,7 @@ impl Observer<Infrastructure> for Counts {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_observer_looks_again_when_it_requests_it_and_when_what_it_watches_changes() {
+async fn an_observer_is_called_again_on_request_and_when_a_watched_object_changes() {
     let seed = Seed::new().await;
     seed.cluster(Succeeded, json!({})).await;
     let looks = Arc::new(AtomicUsize::new(0));

@@ -51,7 +51,7 @@ pub fn text_of(content: &FileContentInline) -> Result<String, Refusal> {
     let unreadable = |why: String| {
         Refusal::from(
             Fault::dependency(format!("the content of a file cannot be read: {why}")).hint(format!(
-                "write it with encoding {BASE64:?} or {PLAIN:?}, as the field encoding says"
+                "write it with encoding {BASE64:?} or {PLAIN:?}, as the field encoding declares"
             )),
         )
     };

@@ -333,7 +333,7 @@ WantedBy=multi-user.target";
     }
 
     #[test]
-    fn a_changed_option_stays_in_its_place_and_all_other_lines_as_they_are() {
+    fn a_changed_option_keeps_its_place_and_other_lines_stay_unchanged() {
         let strings = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         let set = lines(|unit| unit.set("Service", "Restart", "no"));
         assert_eq!(set, (strings(&["Restart=always"]), strings(&["Restart=no"])));

@@ -80,7 +80,7 @@ impl Keys {
             if now < from || now > to {
                 let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
                 return Err(Fault::user(format!(
-                    "the clock says {now}, but the kept keys of {name} are valid from {from} to {to}"
+                    "the clock shows {now}, but the stored keys of {name} are valid from {from} to {to}"
                 ))
                 .hint("set the clock of this machine; if it is right, name another folder with --data-dir"));
             }

@@ -75,7 +75,7 @@ async fn an_abandoned_build_is_killed_with_all_that_it_started() {
 }
 
 #[tokio::test]
-async fn a_child_that_holds_the_output_open_does_not_delay_the_end_of_a_build() {
+async fn a_child_that_holds_the_output_does_not_delay_the_builds_end() {
     // The child reads a pipe that has no writer but itself: it never ends, and its group is killed by the test.
     let bench = Bench::new("mkfifo gate; (read line <> gate) & echo $$; cp source program; echo done");
     let folder = bench.folder().await;

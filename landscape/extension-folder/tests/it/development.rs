@@ -96,7 +96,7 @@ fn last(texts: &[String]) -> &str {
 }
 
 #[tokio::test]
-async fn each_change_is_built_and_installed_and_a_broken_one_waits_for_the_next() {
+async fn each_change_is_built_and_installed_and_broken_ones_await_the_next() {
     let bench = Bench::new(COPY);
     follow(&bench, async |reports| {
         let first = reports.until("running").await;
@@ -233,7 +233,7 @@ async fn a_build_that_writes_into_its_sources_is_bounded_and_named() {
 }
 
 #[tokio::test]
-async fn a_chart_that_is_corrected_before_the_first_install_is_installed_without_a_build() {
+async fn a_chart_corrected_before_the_first_install_is_installed_without_a_build() {
     let bench = Bench::new("echo begun; read line < gate; cp source program");
     let gate = bench.path().join("gate");
     let made = std::process::Command::new("mkfifo").arg(&gate).status();
@@ -268,7 +268,7 @@ async fn a_change_of_rights_alone_is_installed_and_waits_for_no_pod() {
 }
 
 #[tokio::test]
-async fn changed_settings_are_read_again_and_what_only_a_start_can_change_is_refused() {
+async fn changed_settings_are_read_again_and_those_needing_a_restart_are_refused() {
     let bench = Bench::new(COPY);
     bench.write("other", "other");
     follow(&bench, async |reports| {

@@ -14,7 +14,7 @@ async fn refused(path: &Path) -> String {
 }
 
 #[tokio::test]
-async fn a_folder_names_its_extension_its_program_and_the_image_that_it_stands_for() {
+async fn a_folder_names_its_extension_its_program_and_the_image_it_replaces() {
     let bench = Bench::new(COPY);
     let folder = bench.folder().await;
     assert_eq!(

@@ -72,7 +72,7 @@ async fn provider(garden: &Client) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restart_leaves_what_its_user_has_made_of_the_provider_and_renews_the_rest() {
+async fn a_restart_keeps_the_users_provider_settings_and_renews_the_rest() {
     let state = State::memory(&settings("data", 1)).unwrap();
     let first = Landscape::start(&settings("data", 1), &state).await.unwrap();
     let (garden, _) = clients(&first);
@@ -97,7 +97,7 @@ async fn a_restart_leaves_what_its_user_has_made_of_the_provider_and_renews_the_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_users_broken_extension_is_reported_and_does_not_keep_the_landscape_from_being_ready() {
+async fn a_users_broken_extension_is_reported_and_the_landscape_gets_ready() {
     let state = State::memory(&settings("data", 1)).unwrap();
     let first = Landscape::start(&settings("data", 1), &state).await.unwrap();
     assert_eq!(first.ready(PATIENCE).await.unwrap(), []);

@@ -171,7 +171,7 @@ async fn start_fails_with_a_clock_at_which_no_key_is_valid() {
             .unwrap();
         let text = fault.to_string();
         assert!(
-            text.contains(&format!("the clock says {now}"))
+            text.contains(&format!("the clock shows {now}"))
                 && text.contains("valid from 2025-12-31T23:59:00Z to 2035-"),
             "{text}"
         );

@@ -138,7 +138,7 @@ pub struct Pull {
     after_help = "\
 The chart is rendered as a gardenlet renders it: with the values below `gardener` that every chart of an extension gets (those of \
 an example seed), in a namespace called after NAME. Its objects are shown to an empty Kubernetes in memory that \
-knows the kinds of this product; no cluster is asked and nothing is kept.
+knows the kinds of this product; no cluster is needed and nothing is stored.
 
 Examples:
   orangery chart lint charts/gardener-extension-provider-x

@@ -123,7 +123,7 @@ async fn node_ready(running: &Running, name: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_processes_are_one_kubernetes_and_one_is_left_when_the_other_is_killed() {
+async fn two_processes_are_one_kubernetes_which_survives_the_kill_of_one() {
     let (folder, etcd) = (tempfile::tempdir().unwrap(), etcd());
     let flags = format!("--etcd-servers {} --port 0 --node", etcd.url());
     let first = Running::start(folder.path(), &format!("{flags} --data-dir a --node-name node-a"));

@@ -82,7 +82,7 @@ async fn an_etcd_behind_tls_is_used_with_the_right_files_alone() {
     );
     let message = refusal(folder.path(), &format!("{flags} --etcd-cafile ca.pem"), 1);
     assert!(
-        message.contains("if it asks its clients for a certificate, name one with --etcd-certfile"),
+        message.contains("if it requires client certificates, name one with --etcd-certfile"),
         "{message}"
     );
     let all = "--etcd-cafile ca.pem --etcd-certfile client.pem --etcd-keyfile key.pem";

@@ -75,7 +75,7 @@ async fn with_a_node_pods_run_and_in_memory_nothing_is_left() {
 }
 
 #[test]
-fn a_folder_or_port_that_is_not_free_is_named_with_a_way_out() {
+fn a_used_folder_or_port_is_named_with_a_way_out() {
     let folder = tempfile::tempdir().unwrap();
     let (running, line) = Running::apiserver(folder.path(), "--data-dir d --port 0");
     let port = line.split([':', ',']).nth(3).unwrap();

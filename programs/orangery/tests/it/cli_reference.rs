@@ -44,7 +44,7 @@ fn exit_codes() -> String {
     assert_eq!(help, 0);
     format!(
         "| exit code | meaning |\n|---|---|\n\
-         | 0 | The command did what was asked, or was ended by Ctrl-C or SIGTERM |\n\
+         | 0 | The command succeeded, or was ended by Ctrl-C or SIGTERM |\n\
          | 1 | The command failed; the last lines say why (`error:`) and one thing to do (`hint:`). `orangery conformance`: rules are broken |\n\
          | {wrong} | The command line is wrong; nothing was done. `orangery conformance`: also when nothing could be validated |\n\
          | {EXIT_BLOCKED} | `orangery why`: something blocks the Shoot, or its state is unknown |\n\

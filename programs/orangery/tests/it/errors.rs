@@ -279,7 +279,7 @@ fn what_apiserver_and_why_are_given_is_named_with_one_thing_to_do() {
 }
 
 #[test]
-fn a_kubeconfig_of_the_provider_that_cannot_be_used_is_named_with_one_thing_to_do() {
+fn an_unusable_provider_kubeconfig_is_named_with_one_thing_to_do() {
     let folder = with_files();
     for (words, error, hint) in [
         (

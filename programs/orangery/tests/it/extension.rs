@@ -74,7 +74,7 @@ impl Printed {
 }
 
 #[test]
-fn an_extension_is_built_installed_and_reloaded_at_each_change_and_its_log_is_printed() {
+fn an_extension_is_built_installed_reloaded_at_each_change_and_logged() {
     let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let moon = folder.path();
     write(moon, "script", &script("one"));
@@ -128,7 +128,7 @@ fn a_folder_that_is_no_extension_is_refused_before_anything_starts() {
 }
 
 #[test]
-fn two_extensions_with_one_image_are_refused_and_so_is_an_image_file_that_maps_it() {
+fn extensions_with_one_image_and_an_image_file_mapping_it_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["moon", "sun"] {
         let path = folder.path().join(name);

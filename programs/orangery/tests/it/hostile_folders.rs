@@ -103,7 +103,7 @@ async fn goes_on(secrets: &Api<Secret>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_space_nothing_acknowledged_is_lost_and_it_goes_on_once_there_is_room() {
+async fn without_space_nothing_acknowledged_is_lost_and_space_lets_it_continue() {
     let outer = tempfile::tempdir().unwrap();
     let folder = outer.path().join("data");
     let port = free_port().unwrap();
@@ -281,7 +281,7 @@ fn a_folder_of_another_user_is_refused_with_both_users() {
 }
 
 #[test]
-fn a_port_in_use_leaves_nothing_behind_and_a_folder_in_use_is_named_first() {
+fn a_used_port_leaves_nothing_behind_and_a_used_folder_is_named_first() {
     let folder = tempfile::tempdir().unwrap();
     let (taken, fresh) = (folder.path().join("taken"), folder.path().join("fresh"));
     let port = free_port().unwrap();

@@ -142,7 +142,7 @@ fn stored(folder: &Path) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_shoot_outlives_kill_9_and_a_stop_with_the_kubeconfigs_of_its_users() {
+async fn a_shoot_and_its_users_kubeconfigs_outlive_kill_9_and_a_stop() {
     let folder = tempfile::tempdir().unwrap();
     // The same over restarts, for kubeconfigs name it.
     let port = free_port().unwrap();

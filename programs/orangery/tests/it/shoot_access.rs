@@ -133,7 +133,7 @@ async fn refusal(seed: &Client, pod: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn extensions_work_in_a_shoot_by_its_secrets_with_the_labels_that_gardener_demands() {
+async fn extensions_work_in_a_shoot_by_its_secrets_with_gardeners_labels() {
     if let Err(missing) = cluster_sandbox::available_with(Path::new(env!("CARGO_BIN_EXE_orangery"))) {
         println!("left out: {missing}");
         return;

@@ -32,7 +32,7 @@ fn words(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_healthy_shoot_a_name_that_is_none_and_a_seed_out_of_reach() {
+fn why_explains_a_healthy_shoot_an_unknown_name_and_an_unreachable_seed() {
     let folder = tempfile::tempdir().unwrap();
     let child = Command::new(env!("CARGO_BIN_EXE_orangery"))
         .args(["up", "--memory", "--example", "--port", "0", "--data-dir"])

@@ -172,7 +172,7 @@ fn services(object: &mut Value) -> Vec<&mut Value> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn commands_of_the_page_make_a_garden_and_a_seed_and_bring_a_backup_back() {
+async fn the_pages_commands_create_a_garden_and_a_seed_and_restore_backups() {
     let mut world = World::start().await;
     let components = install(&mut world).await;
     seed(&mut world);

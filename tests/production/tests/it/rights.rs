@@ -28,7 +28,7 @@ Roles that are wide on purpose:
 
 | role | what needs it |
 |---|---|
-| `gardener-resource-manager-seed`: everything | it applies whatever the charts of extensions hold. provider-local's chart needs ServiceAccount, Deployment, ClusterRole, ClusterRoleBinding, Role and RoleBinding, and all rights of its roles, since nobody hands out a right without holding it; other charts bring other kinds |
+| `gardener-resource-manager-seed`: everything | it applies whatever the charts of extensions hold. provider-local's chart needs ServiceAccount, Deployment, ClusterRole, ClusterRoleBinding, Role and RoleBinding, and all rights of its roles, since no user can grant a right without holding it; other charts bring other kinds |
 | `gardener.cloud:system:gardenlet`: bind and escalate | ClusterRole `gardener-resource-manager-seed`, by name; Roles `gardener-resource-manager` and `machine-controller-manager` in the namespaces of Shoots |
 | `gardener.cloud:system:controller-manager`: bind and escalate | the roles of projects' members, and Role `gardener.cloud:system:seed` in the namespace of each seed |
 

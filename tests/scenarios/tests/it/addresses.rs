@@ -98,7 +98,7 @@ fn assert_apart(what: &str, addresses: &[IpAddr], network: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_pods_and_services_have_addresses_of_their_own_in_the_networks_of_the_shoot() {
+async fn nodes_pods_and_services_have_distinct_addresses_in_the_shoots_networks() {
     let world = World::start().await;
     world.apply(&SURROUNDINGS).await;
     world.apply(&[&two_pools().to_string()]).await;

@@ -274,12 +274,12 @@ async fn check_point((type_, point, task): (&str, &str, &str), expected: [bool; 
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_extension_of_before_the_api_server_holds_back_that_and_nothing_before_it() {
+async fn an_extension_before_the_api_server_delays_it_and_nothing_earlier() {
     check_point(LIFECYCLES[0], [false, false]).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_extension_of_after_the_api_server_holds_back_machines_and_nothing_before_them() {
+async fn an_extension_after_the_api_server_delays_machines_and_nothing_earlier() {
     check_point(LIFECYCLES[1], [true, false]).await;
 }
 

@@ -76,7 +76,7 @@ async fn one_pool_can_take_the_place_of_another_in_one_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pool_grows_and_shrinks_by_as_many_machines_and_pods_move_before_their_node_goes() {
+async fn a_resized_pool_changes_its_machines_and_pods_move_before_their_node() {
     let scene = Scene::start().await;
     scene.created(|_| {}).await;
     let one = of(&scene.machines().await, "pool-a");
@@ -154,7 +154,7 @@ async fn nodes_of(pods: &Api<Pod>) -> BTreeSet<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_patch_of_kubernetes_reaches_the_control_plane_and_the_nodes_and_replaces_no_machine() {
+async fn a_new_kubernetes_patch_reaches_control_plane_and_nodes_without_replacing_machines() {
     let scene = Scene::start().await;
     scene.created(|_| {}).await;
     let before = scene.machines().await;

@@ -179,7 +179,7 @@ async fn a_shoot_with_a_runtime_hibernates_wakes_and_is_deleted_without_a_trace(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_runtime_whose_extension_never_answers_is_named_by_the_shoot_and_by_why() {
+async fn a_silent_runtime_extension_is_named_by_the_shoot_and_by_why() {
     let (scene, moon) = scene_with_moon().await;
     moon.behave(Behaviour::Sleeps);
     scene
@@ -236,7 +236,7 @@ async fn a_runtime_whose_extension_never_answers_is_named_by_the_shoot_and_by_wh
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_runtime_that_no_registration_serves_is_refused_and_one_whose_registration_went_is_named() {
+async fn an_unserved_runtime_is_refused_and_one_whose_registration_went_is_named() {
     let scene = Scene::start().await;
     offer(&scene, &[CRATER]).await;
     let pools = || json!([pool_with_runtime("pool-b", &json!({}))]);

@@ -125,7 +125,7 @@ async fn a_shoot_without_workers_has_both_of_its_names_until_it_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_domain_of_ones_own_needs_a_provider_and_gets_its_name_once_it_has_one() {
+async fn a_custom_domain_needs_a_provider_and_gets_its_name_with_one() {
     let (world, server) = world_with(json!({"domain": "plum.example"})).await;
     let shoots = world.shoots(NAMESPACE);
     let error = wait(&shoots, NAME, |shoot| {

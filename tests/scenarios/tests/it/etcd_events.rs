@@ -118,7 +118,7 @@ async fn assert_carried_over(scene: &Scene) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shoot_of_an_earlier_version_gets_a_store_of_events_and_keeps_its_data() {
+async fn a_shoot_of_an_earlier_version_gets_an_event_store_without_loss() {
     let scene = of_an_earlier_version().await;
     wait(&scene.world.shoots(NAMESPACE), NAME, |shoot| {
         let conditions = &shoot?.status.as_ref()?.conditions;
@@ -139,7 +139,7 @@ async fn a_shoot_of_an_earlier_version_gets_a_store_of_events_and_keeps_its_data
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shoot_of_an_earlier_version_falls_asleep_and_wakes_with_a_store_of_events() {
+async fn a_shoot_of_an_earlier_version_hibernates_and_wakes_with_an_event_store() {
     let scene = of_an_earlier_version().await;
     tokio::time::sleep(std::time::Duration::from_secs(60)).await;
     scene.change(json!({"spec": {"hibernation": {"enabled": true}}})).await;

@@ -48,7 +48,7 @@ async fn until_pending(world: &World, part: &str) {
 }
 
 #[test]
-fn the_example_extension_may_do_what_the_same_program_may_as_the_local_provider() {
+fn the_example_extension_has_the_rights_of_the_local_provider() {
     let deployment = documents(EXTENSION).unwrap().remove(0);
     assert_eq!(deployment["providerConfig"]["rules"], provider_rules());
 }

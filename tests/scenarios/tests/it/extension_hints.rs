@@ -21,7 +21,7 @@ fn ends_with_hint(text: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_hint_of_an_extension_stands_in_its_object_in_the_shoot_and_in_the_answer_to_why() {
+async fn an_extensions_hint_appears_in_its_object_the_shoot_and_why() {
     let scene = Scene::start().await;
     scene
         .create(|shoot| shoot["spec"]["provider"]["infrastructureConfig"] = json!({"networks": 5}))

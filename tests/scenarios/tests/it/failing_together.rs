@@ -12,7 +12,7 @@ use crate::scene::Scene;
 const TYPES: [&str; 2] = ["moon-one", "moon-two"];
 
 #[tokio::test(start_paused = true)]
-async fn extensions_that_fail_at_one_point_are_all_named_each_in_an_error_of_its_own() {
+async fn extensions_that_fail_at_one_point_each_have_their_own_error() {
     let scene = Scene::start().await;
     let moon = Moon::rise(&scene.world, &scene.clock, &TYPES.map(|type_| (type_, json!({})))).await;
     moon.behave(Behaviour::Fails(Arc::new(|| Fault::dependency("no tide"))));

@@ -32,7 +32,7 @@ async fn a_shoot_with_an_unregistered_type_is_refused_by_field_kind_and_type() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_registration_that_goes_away_is_reported_on_that_shoot_and_others_go_on() {
+async fn a_deleted_registration_is_reported_on_its_shoot_and_others_continue() {
     let world = World::start().await;
     world.apply(&SURROUNDINGS).await;
     let registrations: Api<ControllerRegistration> = Api::all(world.garden.clone());
@@ -97,7 +97,7 @@ async fn a_missing_rule_of_gardenlet_shows_as_forbidden_with_its_code() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_its_extension_a_shoot_waits_by_name_and_goes_on_when_it_is_back() {
+async fn a_shoot_names_the_missing_extension_and_continues_with_its_return() {
     let world = World::start().await;
     world.apply(&SURROUNDINGS).await;
     world.scale_provider(0).await;

@@ -14,7 +14,7 @@ use crate::scene::Scene;
 /// "During shoot creation the extension will start its reconciliation before the first workers have joined the cluster, they
 /// will become available at some later point" (seed document on registrations, on AfterWorker).
 #[tokio::test(start_paused = true)]
-async fn an_extension_of_after_the_workers_is_reconciled_before_the_first_node_has_joined() {
+async fn an_extension_after_the_workers_is_reconciled_before_the_first_node_joins() {
     let scene = Scene::start().await;
     let types = [("moon-last", json!({"reconcile": "AfterWorker"}))];
     let moon = Moon::rise(&scene.world, &scene.clock, &types).await;

@@ -135,7 +135,7 @@ async fn assert_networks(scene: &Scene, shoot: &Shoot, in_spec: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_network_of_nodes_that_the_infrastructure_reports_counts_more_than_that_of_the_spec() {
+async fn a_nodes_network_reported_by_the_infrastructure_overrides_that_of_the_spec() {
     let (scene, shoot, hold) = created(Some(REQUESTED)).await;
     assert_networks(&scene, &shoot, REQUESTED).await;
 
@@ -151,7 +151,7 @@ async fn a_network_of_nodes_that_the_infrastructure_reports_counts_more_than_tha
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_network_of_nodes_that_only_the_infrastructure_knows_is_written_into_the_spec_once() {
+async fn a_nodes_network_known_only_to_the_infrastructure_enters_the_spec_once() {
     let (scene, shoot, hold) = created(None).await;
     assert_networks(&scene, &shoot, REPORTED).await;
     let (again, requested) = reconciled(&scene).await;

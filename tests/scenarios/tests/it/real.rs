@@ -40,7 +40,7 @@ async fn keep_something(client: &Client) -> Api<ConfigMap> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_its_api_server_a_shoot_refuses_connections_and_with_it_the_data_is_there() {
+async fn a_shoot_refuses_connections_without_its_api_server_and_loses_no_data() {
     let world = World::with_example_shoot().await;
     let client = world.shoot_client(NAMESPACE, NAME).await;
     let maps = keep_something(&client).await;

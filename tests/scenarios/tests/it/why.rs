@@ -289,7 +289,7 @@ async fn a_type_without_registration_is_reported_by_kind_and_type() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shoot_that_does_not_exist_is_answered_with_the_names_nearest_to_it() {
+async fn an_unknown_shoot_is_answered_with_the_nearest_names() {
     let setup = Setup::start().await;
     setup.create(|_| {}).await;
     let access = Access {

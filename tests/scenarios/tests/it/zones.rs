@@ -55,7 +55,7 @@ fn zones(placed: &BTreeMap<String, (String, String)>) -> Vec<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pool_gets_machines_in_a_new_zone_and_keeps_those_that_it_has() {
+async fn a_pool_gets_machines_in_a_new_zone_and_keeps_its_others() {
     let scene = scene_with_zones(&["a", "b", "c"]).await;
     scene
         .created(|shoot| shoot["spec"]["provider"]["workers"] = json!([pool_in("pool-a", 1, &["b"])]))

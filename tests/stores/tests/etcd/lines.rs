@@ -154,7 +154,7 @@ async fn a_watch_that_missed_what_was_compacted_ends_expired_and_lists_show_ever
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_a_line_was_cut_a_resource_that_is_behind_is_listed_though_nothing_is_written() {
+async fn after_a_cut_connection_stale_resources_are_listed_without_a_write() {
     let etcd = Etcd::start().unwrap_or_else(|why| panic!("{why}"));
     let line = Line::to(etcd.address()).await;
     let (cut, whole) = (store(&line.url), store(&etcd.url()));

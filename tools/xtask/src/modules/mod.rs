@@ -217,7 +217,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_file_of_a_module_with_children_is_inside_its_folder_or_beside_it() {
+    fn a_parent_modules_file_is_inside_its_folder_or_beside_it() {
         let read = layered(&[("first/mod.rs", ""), ("first/kind.rs", ""), ("first/kind/part.rs", "")]);
         for (module, file) in [
             ("first", "first/mod.rs"),

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_item_of_tests_is_left_out_and_what_comes_behind_it_is_not() {
+    fn an_item_of_tests_is_left_out_and_its_successor_is_not() {
         for (item, behind) in [
             ("mod tests { fn f() {} }", "after"),
             ("pub(crate) mod tests;", "after"),

@@ -1,6 +1,6 @@
 //! Words that have no place in a folder: provider names outside extensions, Shoot and Seed in the machinery below them,
 //! file names that say nothing, and marks of unfinished work. And words that have no place in any comment or name, because the
-//! field has others that a reader searches for.
+//! field has others that a reader searches for; and comments that do not begin with their subject.
 
 use std::collections::BTreeSet;
 
@@ -91,6 +91,7 @@ fn check_source(source: &Source) -> Vec<Finding> {
         ));
     }
     findings.extend(private_words(source));
+    findings.extend(inverted_comments(source));
     // The bans below name what they ban, and random numbers start from seeds of their own.
     if source.path.starts_with("tools/") || source.path.starts_with("base/clock/") {
         return findings;
@@ -100,7 +101,7 @@ fn check_source(source: &Source) -> Vec<Finding> {
         if line.trim_start().starts_with("#[ignore") {
             findings.push(Finding::new(
                 place(),
-                "an ignored test proves nothing: assert today's behaviour with a FIXME, or mend it",
+                "an ignored test proves nothing: assert today's behaviour with a FIXME, or fix it",
             ));
         }
         let code = line.split("//").next().unwrap_or("");
@@ -145,6 +146,28 @@ fn private_words(source: &Source) -> Vec<Finding> {
         .collect()
 }
 
+/// One finding for each comment that begins with `Of `: its subject comes too late.
+fn inverted_comments(source: &Source) -> Vec<Finding> {
+    lexemes(&source.text)
+        .into_iter()
+        .filter_map(|(line, lexeme)| {
+            let Lexeme::Comment(text) = lexeme else {
+                return None;
+            };
+            let text = text.strip_prefix("//")?;
+            text.strip_prefix(['/', '!'])
+                .unwrap_or(text)
+                .starts_with(" Of ")
+                .then(|| {
+                    Finding::new(
+                        format!("{}:{line}", source.path),
+                        "a comment does not begin with `Of`: put the subject and its verb first",
+                    )
+                })
+        })
+        .collect()
+}
+
 /// Whether a line of code has the word as a word of its own, whatever its case, in snake or camel spelling.
 fn names(code: &str, word: &str) -> bool {
     let code = NOT_MEANT
@@ -176,7 +199,7 @@ fn words(code: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Source, check_source, names, private_words};
+    use super::{Source, check_source, inverted_comments, names, private_words};
 
     #[test]
     fn a_word_is_found_in_every_spelling_but_not_inside_another() {
@@ -275,7 +298,19 @@ let e = br"// nobody"; let f = "/* told"; let g = "told
     }
 
     #[test]
-    fn finding_of_a_private_word_names_what_to_write_and_holds_in_every_folder() {
+    fn a_comment_that_begins_with_of_is_found() {
+        let text =
+            "//! Of a.\n/// Of b\n// Of c\nlet d = 1; // Of e\n// Often of f. Of g\n// of h\nlet i = \"// Of j\";\n";
+        let (path, text) = ("a.rs".to_owned(), text.to_owned());
+        let places: Vec<String> = inverted_comments(&Source { path, text })
+            .into_iter()
+            .map(|finding| finding.place)
+            .collect();
+        assert_eq!(places, ["a.rs:1", "a.rs:2", "a.rs:3", "a.rs:4"]);
+    }
+
+    #[test]
+    fn a_private_word_is_found_in_every_folder_with_what_to_write() {
         let findings = check_source(&Source {
             path: "tools/xtask/src/a.rs".to_owned(),
             text: "//! It was lent.\n".to_owned(),

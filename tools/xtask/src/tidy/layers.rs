@@ -1,5 +1,6 @@
 //! Holds the import table of ARCHITECTURE.md: a package is named after its path and imports only what its layer may.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use cargo_metadata::{DependencyKind, Metadata, Package};
@@ -63,31 +64,47 @@ const EXCEPTIONS: [(&str, &str); 5] = [
 /// Crates that may import less than their layer.
 const NARROWER: [(&str, &[&str]); 1] = [("landscape-terminal", &["api-", "base-"])];
 
-/// What the test kit is built from can not use it, not even in tests. Crates of `cluster/` that the API server is not
-/// built from stand beside it and may.
-const BELOW_THE_KIT: [&str; 11] = [
-    "api-",
-    "base-",
-    "cluster-access",
-    "cluster-apiserver",
-    "cluster-builtin",
-    "cluster-cel",
-    "cluster-fields",
-    "cluster-patch",
-    "cluster-schema",
-    "cluster-store",
-    "cluster-table",
-];
+/// Layers that may not use the test kit: it is built from crates of them.
+const BELOW_THE_KIT: [&str; 2] = ["api-", "base-"];
+const KIT: &str = "tests-kit";
 
 pub(super) fn check(root: &Path, metadata: &Metadata) -> Vec<Finding> {
-    metadata
-        .workspace_packages()
-        .into_iter()
-        .flat_map(|package| check_package(root, package))
+    let packages = metadata.workspace_packages();
+    let imports = packages
+        .iter()
+        .map(|package| (package.name.as_str(), imports(package)))
+        .collect();
+    let parts = parts(KIT, &imports);
+    packages
+        .iter()
+        .flat_map(|package| check_package(root, package, &parts))
         .collect()
 }
 
-fn check_package(root: &Path, package: &Package) -> Vec<Finding> {
+/// The packages of the repository that ship in a package.
+fn imports(package: &Package) -> Vec<&str> {
+    package
+        .dependencies
+        .iter()
+        .filter(|dependency| dependency.path.is_some() && dependency.kind == DependencyKind::Normal)
+        .map(|dependency| dependency.name.as_str())
+        .collect()
+}
+
+/// All packages that a package is built from.
+fn parts<'p>(package: &'p str, imports: &BTreeMap<&'p str, Vec<&'p str>>) -> BTreeSet<&'p str> {
+    let mut found = BTreeSet::new();
+    let mut open = vec![package];
+    while let Some(package) = open.pop() {
+        let new = imports.get(package).into_iter().flatten();
+        open.extend(new.filter(|import| found.insert(**import)));
+    }
+    found
+}
+
+/// `kit_parts`: all packages that the test kit is built from, which can not use it, not even in tests. Crates of `cluster/` that are
+/// not among them may.
+fn check_package(root: &Path, package: &Package, kit_parts: &BTreeSet<&str>) -> Vec<Finding> {
     let path = folder_of(root, package);
     let place = format!("{path}/Cargo.toml");
     let name = package.name.as_str();
@@ -106,11 +123,22 @@ fn check_package(root: &Path, package: &Package) -> Vec<Finding> {
         .iter()
         .filter(|dependency| dependency.path.is_some())
     {
-        if let Some(text) = refuse(name, &dependency.name, dependency.kind) {
-            findings.push(Finding::new(&place, text));
-        }
+        let refusal = match dependency.name == KIT {
+            true => refuse_kit(name, dependency.kind, kit_parts),
+            false => refuse(name, &dependency.name, dependency.kind),
+        };
+        findings.extend(refusal.map(|text| Finding::new(&place, text)));
     }
     findings
+}
+
+/// What is wrong with an import of the test kit.
+fn refuse_kit(package: &str, kind: DependencyKind, kit_parts: &BTreeSet<&str>) -> Option<String> {
+    let is_below = kit_parts.contains(package) || BELOW_THE_KIT.iter().any(|layer| package.starts_with(layer));
+    let fine = kind == DependencyKind::Development && !is_below || package.starts_with("tests-");
+    (!fine).then(|| {
+        format!("`{package}` may not import `{KIT}`: it is a dev-dependency of crates that are built on cluster/apiserver, never of those it is built from")
+    })
 }
 
 fn refuse(package: &str, import: &str, kind: DependencyKind) -> Option<String> {
@@ -120,14 +148,6 @@ fn refuse(package: &str, import: &str, kind: DependencyKind) -> Option<String> {
     let Some((layer, allowed)) = layer else {
         return Some(format!("package `{package}` is in no layer of ARCHITECTURE.md"));
     };
-    if import == "tests-kit" {
-        let fine = kind == DependencyKind::Development
-            && !BELOW_THE_KIT.iter().any(|prefix| package.starts_with(prefix))
-            || *layer == "tests";
-        return (!fine).then(|| {
-            format!("`{package}` may not import `tests-kit`: it is a dev-dependency of crates that are built on cluster/apiserver")
-        });
-    }
     if import.starts_with("tests-") && *layer == "tests" {
         return None;
     }
@@ -156,7 +176,7 @@ fn refuse(package: &str, import: &str, kind: DependencyKind) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::refuse;
+    use super::*;
     use cargo_metadata::DependencyKind::{Development, Normal};
 
     #[test]
@@ -172,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_landscape_imports_all_earlier_layers_and_only_programs_and_tests_import_a_landscape() {
+    fn a_landscape_imports_earlier_layers_and_only_programs_and_tests_import_it() {
         assert!(refuse("landscape-local", "extensions-provider-local", Normal).is_none());
         assert!(refuse("landscape-local", "landscape-images", Normal).is_none());
         assert!(refuse("landscape-local", "programs-orangery", Normal).is_some());
@@ -187,7 +207,6 @@ mod tests {
     fn a_narrower_crate_imports_less_than_its_layer() {
         assert!(refuse("landscape-terminal", "base-flow-run", Normal).is_none());
         assert!(refuse("landscape-terminal", "cluster-node", Normal).is_some());
-        assert!(refuse("landscape-terminal", "tests-kit", Development).is_none());
     }
 
     #[test]
@@ -199,10 +218,27 @@ mod tests {
 
     #[test]
     fn the_test_kit_is_for_tests_of_what_it_is_not_built_from() {
-        assert!(refuse("control-plane-gardenlet", "tests-kit", Development).is_none());
-        assert!(refuse("control-plane-gardenlet", "tests-kit", Normal).is_some());
-        assert!(refuse("cluster-apiserver", "tests-kit", Development).is_some());
-        assert!(refuse("tests-scenarios", "tests-kit", Normal).is_none());
+        let parts = BTreeSet::from(["cluster-apiserver", "cluster-streams"]);
+        let refuse = |package, kind| refuse_kit(package, kind, &parts);
+        for package in ["control-plane-gardenlet", "landscape-terminal", "cluster-controllers"] {
+            assert!(refuse(package, Development).is_none(), "{package}");
+        }
+        assert!(refuse("control-plane-gardenlet", Normal).is_some());
+        for package in ["cluster-apiserver", "cluster-streams", "base-flow", "api-meta"] {
+            assert!(refuse(package, Development).is_some(), "{package}");
+        }
+        assert!(refuse("tests-scenarios", Normal).is_none());
+    }
+
+    #[test]
+    fn parts_of_a_package_include_imports_of_its_imports() {
+        let imports = BTreeMap::from([
+            ("kit", vec!["server"]),
+            ("server", vec!["streams", "server"]),
+            ("streams", vec!["base"]),
+            ("node", vec!["server"]),
+        ]);
+        assert_eq!(parts("kit", &imports), BTreeSet::from(["base", "server", "streams"]));
     }
 
     #[test]

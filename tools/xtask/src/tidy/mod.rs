@@ -1,10 +1,12 @@
-//! What the compiler does not check: layers of crates and of modules, names, headers, sizes, banned words, doc tests. Reads files, never changes code.
+//! What the compiler does not check: layers of crates and of modules, names of packages and tests, headers, sizes, banned words, doc
+//! tests. Reads files, never changes code.
 
 mod bans;
 mod doc_tests;
 mod layers;
 mod modules;
 mod sizes;
+mod test_names;
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +15,7 @@ use cargo_metadata::{Metadata, MetadataCommand, Package};
 use crate::Outcome;
 use crate::process::output;
 
-/// One thing to mend: where, and what.
+/// One thing to fix: where, and what.
 pub(crate) struct Finding {
     place: String,
     text: String,
@@ -50,12 +52,13 @@ pub(crate) fn run(update_ratchet: bool) -> Outcome {
             .flat_map(header),
     );
     findings.extend(bans::check(&sources));
+    findings.extend(test_names::check(&sources));
     findings.extend(modules::check(&root, &metadata, &sources));
     findings.extend(doc_tests::check(&root, &metadata, &sources));
     findings.extend(sizes::check(&root, &sources, update_ratchet)?);
     if findings.is_empty() {
         println!(
-            "tidy: {} crates, {} files, nothing to mend",
+            "tidy: {} crates, {} files, nothing to fix",
             crates(&metadata),
             sources.len()
         );
@@ -64,7 +67,7 @@ pub(crate) fn run(update_ratchet: bool) -> Outcome {
     for finding in &findings {
         println!("{}: {}", finding.place, finding.text);
     }
-    Err(format!("tidy found {} thing(s) to mend", findings.len()))
+    Err(format!("tidy found {} thing(s) to fix", findings.len()))
 }
 
 fn crates(metadata: &Metadata) -> usize {

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn an_rsa_key_with_a_number_that_is_too_long_is_refused_before_it_is_multiplied() {
+    fn an_rsa_key_with_an_overlong_number_is_refused_before_multiplication() {
         let key = |prime_bytes: usize| {
             let (small, prime) = (integer(&[3]), integer(&vec![0x7f; prime_bytes]));
             let numbers = [

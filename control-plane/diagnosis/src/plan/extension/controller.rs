@@ -73,7 +73,7 @@ fn standing(facts: &Facts, place: &Controller) -> (Option<bool>, String, String)
         return (
             Some(false),
             standing,
-            format!("mend what keeps {} from running", workload.object),
+            format!("fix what keeps {} from running", workload.object),
         );
     }
     if let Some(workload) = workloads.iter().find(|one| one.wanted > 0) {

@@ -14,8 +14,8 @@ use super::{Trouble, kind_type, request_time};
 use crate::facts::{ExtensionFact, Facts};
 use crate::plan::{Blocker, Cause, Located, has_succeeded};
 
-/// What to do about an installation of which all that is said is good.
-const WAIT: &str = "wait a minute: what is said of it has just changed";
+/// What to do about an installation whose conditions are all good.
+const WAIT: &str = "wait a minute: its conditions have just changed";
 
 /// Why no controller serves a kind and type.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

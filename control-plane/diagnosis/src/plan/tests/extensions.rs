@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn an_extension_that_does_not_answer_is_named_with_its_installation_and_whether_its_pod_runs() {
+fn a_silent_extension_is_named_with_its_installation_and_state_of_its_pod() {
     let running = "Waiting until Shoot infrastructure has been reconciled";
     let dns = ExtensionFact {
         id: named("DNSRecord", "s-internal"),
@@ -53,7 +53,7 @@ fn an_extension_that_does_not_answer_is_named_with_its_installation_and_whether_
 }
 
 #[test]
-fn an_extension_requested_a_moment_ago_is_at_work_unless_it_does_not_run() {
+fn an_extension_requested_just_now_is_at_work_if_it_runs() {
     let moment = |reported: &mut Reported| {
         requested(reported);
         reported.timestamp = Some("2026-01-01T00:09:58Z".to_owned());

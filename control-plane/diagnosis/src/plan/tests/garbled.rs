@@ -105,7 +105,7 @@ fn no_cause_is_lost_or_found_when_the_sentences_are_garbled() {
 }
 
 #[test]
-fn without_data_about_the_status_as_it_is_an_error_is_what_its_text_says() {
+fn without_current_data_a_blocker_comes_from_the_text_of_the_error() {
     let refused = Problem {
         object: in_namespace("Infrastructure", "s"),
         hint: "ask for craters".to_owned(),

@@ -201,7 +201,7 @@ fn waiting_for(object: ObjectName) -> OperationReport {
 }
 
 #[test]
-fn the_object_that_is_waited_for_is_that_of_the_report_whatever_the_message_names() {
+fn the_awaited_object_is_the_reports_whatever_the_message_names() {
     let of = |message: &str, report: Option<OperationReport>| {
         let mut facts = facts(&[VALID, PENDING]);
         facts.in_seed = Seen::Unknown("no kubeconfig".to_owned());

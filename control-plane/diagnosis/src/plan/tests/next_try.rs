@@ -19,7 +19,7 @@ fn retried(at: &str, class: FaultClass) -> Facts {
 }
 
 #[test]
-fn the_moment_and_the_class_of_the_next_try_are_those_that_are_written() {
+fn time_and_class_of_the_next_try_are_those_written() {
     for (at, next) in [
         (
             "2026-01-01T00:12:00Z",

@@ -58,7 +58,7 @@ fn a_shoot_that_fits_no_seed_names_each_seed_with_its_whole_reason() {
     facts.shoot.spec.scheduler_name = Some("mine".to_owned());
     assert_mentions(
         &only(&facts, Cause::NotScheduled),
-        &["has not said anything", "scheduler \"mine\""],
+        &["has not reported anything", "scheduler \"mine\""],
     );
 }
 
@@ -97,6 +97,6 @@ fn without_data_about_the_status_as_it_is_the_sentence_is_shown_whole() {
         let blocker = only(&facts, Cause::NotScheduled);
         assert_eq!(blocker.message, format!("it has no seed: {SENTENCE}"));
         assert_eq!((blocker.details.len(), blocker.class), (0, Some("dependency")));
-        assert_mentions(&blocker, &["do what the reason asks for"]);
+        assert_mentions(&blocker, &["do what the reason requires"]);
     }
 }

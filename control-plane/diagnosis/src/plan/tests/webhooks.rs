@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_webhook_that_refuses_what_an_extension_has_to_write_is_named_instead_of_silence() {
+fn a_webhook_that_refuses_an_extensions_writes_is_named_instead_of_silence() {
     let mut facts = with(|_| {}, vec![object("Infrastructure", requested)]);
     assert_eq!(causes(&plan(&facts)), [Cause::ExtensionSilent]);
     let refusal = |at_: &str| Refusal {
@@ -79,7 +79,7 @@ fn webhook_that_does_not_answer_is_named_with_configuration_service_and_installa
 }
 
 #[test]
-fn live_extension_whose_writes_end_at_a_webhook_without_endpoints_is_not_called_silent() {
+fn an_extension_whose_webhook_has_no_endpoints_is_not_called_silent() {
     let mut facts = with(|_| {}, vec![object("Infrastructure", requested)]);
     in_seed(&mut facts).webhooks = Seen::Present(vec![unserved_webhook()]);
     let blocker = only(&facts, Cause::WebhookRefused);

@@ -198,7 +198,7 @@ mod tests {
     }]);
 
     #[test]
-    fn a_pool_that_was_stored_with_such_a_feature_stays_itself_when_others_come_and_go() {
+    fn a_stored_pool_with_such_a_feature_is_recognised_among_changed_pools() {
         let shoot = |pools: &[Value]| json!({"kind": "Shoot", "metadata": {"name": "s"}, "spec": {"provider": {"workers": pools}}});
         let plain = |name: &str| json!({"name": name});
         let painted = |name: &str| json!({"name": name, "paint": "red"});

@@ -94,7 +94,7 @@ pub(crate) async fn wait_ready(op: &Operation, secrets: &ShootSecrets, until: Op
         }
         tokio::time::sleep(READYZ_PAUSE).await;
     }
-    Err(last.unwrap_or_else(|| Fault::dependency("the shoot's API server has not been asked whether it is ready")))
+    Err(last.unwrap_or_else(|| Fault::dependency("the shoot's API server has had no request for its readiness")))
 }
 
 /// Deletes the Service.

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_replaced_for_a_new_minor_version_or_machine_and_for_nothing_else() {
+    fn nodes_are_replaced_only_for_a_new_minor_version_or_machine() {
         let key = key_of(&worker(), "1.35.0");
         assert_eq!(key.len(), "gardener-node-agent-pool-a-".len() + 16);
         assert_eq!(key, key_of(&worker(), "1.35.7"), "a patch version is updated in place");
