@@ -340,7 +340,7 @@ async fn a_secret_that_changes_its_class_can_be_deleted_while_its_account_stays(
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_account_stays_if_its_secret_skips_its_deletion_when_it_stops_naming_it() {
+async fn an_account_stays_if_its_secret_begins_to_skip_its_deletion() {
     const SKIP: &str = "serviceaccount.resources.gardener.cloud/skip-deletion";
     let pair = Pair::start(None).await;
     for name in ["unnamed", "unlabelled", "goes"] {
