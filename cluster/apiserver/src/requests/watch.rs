@@ -157,9 +157,8 @@ async fn begin(context: &Context, options: &ListOptions, filter: &Filter) -> Res
         .list(&context.range(), Page::default())
         .await
         .map_err(store_status)?;
-    let version = context.version();
-    let mut entries =
-        conversion::convert_entries(&context.server.network, &context.served, version, listing.entries).await?;
+    let (network, version) = (&context.server.network, context.version());
+    let mut entries = conversion::convert_entries(network, &context.served, version, listing.entries).await?;
     entries.retain(|entry| filter.passes(&entry.key, &entry.object));
     Ok((entries, listing.revision))
 }
@@ -476,15 +475,14 @@ async fn converted(
         tracing::warn!(server = %server.name, kind = %served.info().kind, why = status.message(),
             "a watch ends because an object cannot be converted");
     };
-    let entry = &change.entry;
-    let object = conversion::convert_change(&server.network, served, &version, &entry.object, entry.revision).await;
+    let (entry, network) = (&change.entry, &server.network);
+    let object = conversion::convert_change(network, served, &version, &entry.object, entry.revision).await;
     let object = object.inspect_err(warn).ok()?;
     let previous = match change.previous() {
         None => None,
         Some(previous) if Arc::ptr_eq(previous, &entry.object) => Some(object.clone()),
         Some(previous) => {
-            let previous =
-                conversion::convert_change(&server.network, served, &version, previous, entry.revision).await;
+            let previous = conversion::convert_change(network, served, &version, previous, entry.revision).await;
             Some(previous.inspect_err(warn).ok()?)
         }
     };
