@@ -134,21 +134,7 @@ fn plan(job: &Job, spec: &JobSpec, pods: &[Arc<Pod>], now: Timestamp) -> Plan {
         next: None,
     };
     if let Some(end) = ended(job) {
-        let at = end.last_transition_time.as_ref().map_or(now, |time| time.0);
-        plan.outcome = if end.type_ == "Complete" {
-            JobOutcome::Complete
-        } else {
-            JobOutcome::Failed("", "")
-        };
-        if let Some(ttl) = spec.ttl_seconds_after_finished {
-            let left = rest(at, i64::from(ttl), now);
-            plan.next = left;
-            plan.outcome = if left.is_none() {
-                JobOutcome::Expired
-            } else {
-                plan.outcome
-            };
-        }
+        (plan.outcome, plan.next) = after_end(end, spec, now);
         return plan;
     }
     let (succeeded, failed) = (
@@ -199,6 +185,20 @@ fn plan(job: &Job, spec: &JobSpec, pods: &[Arc<Pod>], now: Timestamp) -> Plan {
     let surplus = usize::try_from(running - wanted).unwrap_or(0);
     plan.delete = active.into_iter().rev().take(surplus).collect();
     plan
+}
+
+/// The outcome of a Job that has ended, and when it is to be deleted.
+fn after_end(end: &JobCondition, spec: &JobSpec, now: Timestamp) -> (JobOutcome, Option<Duration>) {
+    let at = end.last_transition_time.as_ref().map_or(now, |time| time.0);
+    let outcome = match end.type_ == "Complete" {
+        true => JobOutcome::Complete,
+        false => JobOutcome::Failed("", ""),
+    };
+    match spec.ttl_seconds_after_finished.map(|ttl| rest(at, i64::from(ttl), now)) {
+        None => (outcome, None),
+        Some(None) => (JobOutcome::Expired, None),
+        Some(left) => (outcome, left),
+    }
 }
 
 /// What is left of the pause after the last failure; none when it is over. Failures before a success are forgotten.

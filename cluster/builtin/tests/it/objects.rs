@@ -179,7 +179,7 @@ fn a_service_stored_without_its_port_of_health_checks_remains_writable() {
         let mut service = json!({"metadata": {"name": "s"}, "spec": {"type": "LoadBalancer", "externalTrafficPolicy": "Local",
             "clusterIP": "10.0.0.1", "ports": [{"port": 80}]}});
         service["spec"]["healthCheckNodePort"] = health_check;
-        service
+        defaulted("", "Service", service)
     };
     let errors = |service: &Value, old: &Value| texts("", "Service", service, Some(old));
     let without = stored(Value::Null);
