@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_belongs_to_its_labelled_project_and_never_to_another() {
+    fn a_namespace_belongs_to_its_labelled_project_never_to_the_first_of_several() {
         let project = |name: &str, namespace: &str| {
             let mut project = Project::default();
             project.metadata.name = Some(name.into());

@@ -409,7 +409,7 @@ where
             let text = panic_text(&*panic);
             tracing::error!(
                 controller = self.name,
-                "a stream that calls for objects panicked and calls for none any more: {text}"
+                "a stream of keys panicked and enqueues no object any more: {text}"
             );
         }
     }

@@ -117,7 +117,7 @@ where
         {
             return Ok(Some(present.clone()));
         }
-        // Checked under the lock under which mirrors are closed: the owners' mirror removes an owner first and then
+        // Checked under the lock under which mirrors are closed: the owners' cache removes an owner first and then
         // notifies, so what is opened here is closed by that later notification.
         if !(self.wanted)(namespace) {
             return Ok(None);

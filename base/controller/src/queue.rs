@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_earliest_time_wins_and_a_call_for_now_ends_a_delay() {
+    fn the_earliest_time_wins_and_an_immediate_key_ends_a_delay() {
         let (mut queue, now) = (Queue::default(), Instant::now());
         let later = |seconds| now + Duration::from_secs(seconds);
         queue.add(key("a"), later(30), now);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_due_now_are_taken_in_order_of_arrival() {
+    fn keys_due_now_are_taken_in_order_of_arrival() {
         let (mut queue, now) = (Queue::default(), Instant::now());
         for name in ["c", "a", "b"] {
             queue.add(key(name), now, now);

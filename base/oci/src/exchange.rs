@@ -128,7 +128,7 @@ impl Client {
             }
             let request = request
                 .body(Full::default())
-                .map_err(|_| Kind::Protocol("it leads to an address that cannot be requested".to_owned()))?;
+                .map_err(|_| Kind::Protocol("it leads to an address that no request can be sent to".to_owned()))?;
             let response = self.transport.send(request, until).await?;
             if !is_redirect(response.status()) {
                 return Ok((response, is_own));

@@ -152,7 +152,7 @@ impl Authority<'_> {
             };
             builder.uri(realm.as_str()).body(Full::default())
         };
-        made.map_err(|_| Kind::Protocol("it names a token service whose address cannot be requested".to_owned()))
+        made.map_err(|_| Kind::Protocol("it names a token service to whose address no request can be sent".to_owned()))
     }
 }
 

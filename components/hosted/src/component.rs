@@ -144,9 +144,9 @@ pub enum NodeAccess {
 /// Sizes of etcd's volumes, as Kubernetes quantities. A volume that is there keeps the size it was made with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EtcdStorage {
-    /// The store of everything but Events.
+    /// The size for the store of everything but Events.
     pub main: String,
-    /// The store of Events.
+    /// The size for the store of Events.
     pub events: String,
 }
 

@@ -14,7 +14,7 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// Mounts a Secret as it was read or is about to be written.
+    /// The name and checksum of a Secret as it was read or is about to be written.
     #[must_use]
     pub fn of(secret: &Secret) -> Self {
         let mut digest = Sha256::new();

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn only_unlisted_objects_are_deleted_and_none_after_a_change_of_group() {
+    fn only_unlisted_objects_are_deleted_and_a_change_of_group_is_no_deletion() {
         let before = [
             desired("extensions/v1beta1", "Deployment", Some("n"), "d"),
             desired("v1", "ConfigMap", Some("default"), "c"),

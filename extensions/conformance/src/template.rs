@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cluster_has_a_shoot_that_decodes_and_fails_when_required() {
+    fn the_cluster_has_a_shoot_that_decodes_and_is_failed_when_required() {
         let names = Names::draw(&Entropy::seeded(1));
         let subject = Subject::new(ExtensionKind::Infrastructure, "moon");
         let [profile, seed, shoot] = cluster(&subject, &names, ShootState::Failed, jiff::Timestamp::UNIX_EPOCH);

@@ -153,34 +153,34 @@ mod tests {
             }))
             .unwrap()
         };
-        let mirrored = async |object: &Infrastructure| {
+        let cached = async |object: &Infrastructure| {
             let uid = object.metadata.uid.clone();
             let version = object.metadata.resource_version.clone();
             let same = |now: Option<&Infrastructure>| match now {
                 Some(now) if now.metadata.uid == uid && now.metadata.resource_version == version => WaitState::Done(()),
-                _ => WaitState::NotYet("another version is mirrored".to_owned()),
+                _ => WaitState::NotYet("another version is cached".to_owned()),
             };
             cache.wait_until(&key, Duration::from_secs(60), same).await.unwrap();
         };
 
         let first = api.create(&PostParams::default(), &wanted(1)).await.unwrap();
-        mirrored(&first).await;
+        cached(&first).await;
         assert!(!is_pointless(&cache, &first).await, "nothing has changed");
 
         let patch = Patch::Merge(json!({"metadata": {"labels": {"a": "b"}}}));
         let touched = api.patch("b", &PatchParams::default(), &patch).await.unwrap();
-        mirrored(&touched).await;
+        cached(&touched).await;
         assert!(!is_pointless(&cache, &first).await, "nothing else is wanted");
 
         let patch = Patch::Merge(json!({"spec": {"providerConfig": {"size": 2}}}));
         let second = api.patch("b", &PatchParams::default(), &patch).await.unwrap();
-        mirrored(&second).await;
+        cached(&second).await;
         assert!(is_pointless(&cache, &first).await, "something else is wanted");
         assert!(!is_pointless(&cache, &second).await, "that is being worked on");
 
         api.delete("b", &DeleteParams::default()).await.unwrap();
         let reborn = api.create(&PostParams::default(), &wanted(1)).await.unwrap();
-        mirrored(&reborn).await;
+        cached(&reborn).await;
         assert!(is_pointless(&cache, &second).await, "it is another object");
     }
 }

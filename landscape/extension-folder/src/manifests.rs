@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_template_or_replicas_starts_pods_and_other_manifests_do_not() {
+    fn pods_start_by_template_or_more_replicas_and_stay_if_the_registration_does() {
         let before = manifests(2, "a", "get", "OnDemand");
         for (now, pods) in [
             (manifests(2, "a", "list", "OnDemand"), Pods::Stay),

@@ -34,8 +34,8 @@ pub(crate) fn check(path: &Path, pem: &str, clock: &Clock) -> Result<Option<Stri
     }
     Ok(unnamed(leaf).then(|| {
         format!(
-            "the certificate in {} of {CERTIFICATE} is for none of SERVICE.NAMESPACE.svc: kube-apiserver requests that name \
-             and will not accept it",
+            "the certificate in {} of {CERTIFICATE} is for none of SERVICE.NAMESPACE.svc: kube-apiserver expects that name \
+             and will not accept the certificate",
             path.display()
         )
     }))

@@ -96,7 +96,7 @@ impl State {
     /// Whether a landscape can run on it now.
     ///
     /// # Errors
-    /// The clock says a time at which the keys are not valid, or the state was opened for other seeds.
+    /// The clock shows a time at which the keys are not valid, or the state was opened for other seeds.
     pub(super) fn check(&self, settings: &Settings) -> Result<(), Fault> {
         if settings.seeds.is_empty() || settings.seeds.len() != self.seeds.len() {
             return Err(Fault::bug(

@@ -1,4 +1,4 @@
-//! Runs the fuzzers of `fuzz/` one after the other and tells what they have seen. They need a nightly compiler and
+//! Runs the fuzzers of `fuzz/` one after the other and prints what they found. They need a nightly compiler and
 //! cargo-fuzz, which is installed into the cache folder; what they learn stays there, what they find is printed.
 
 use std::env;

@@ -42,7 +42,7 @@ struct Arguments {
 enum Command {
     /// Run every check that a change must pass: format, clippy, tidy, licences, docs, tests
     Ci,
-    /// Check layers of crates and of modules, package names, file headers, sizes and banned words
+    /// Check layers of crates and of modules, names of packages and tests, file headers, sizes and banned words
     Tidy {
         /// Write today's sizes into the ratchet where they shrank
         #[arg(long)]

@@ -20,7 +20,7 @@ fn key(name: &str) -> ObjectKey {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mirror_has_all_objects_and_reports_their_changes() {
+async fn a_cache_has_all_objects_and_reports_their_changes() {
     let server = start().await;
     server.create("b").await;
     let cache = server.cache();
@@ -45,7 +45,7 @@ async fn a_mirror_has_all_objects_and_reports_their_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mirror_that_lost_its_watch_finds_out_what_it_missed() {
+async fn a_cache_that_lost_its_watch_finds_out_what_it_missed() {
     let server = start().await;
     server.create("gone").await;
     let cut = Arc::new(AtomicBool::new(true));
@@ -184,7 +184,7 @@ async fn wait_in_a_namespace_ends_with_a_change_in_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn mirror_without_permission_reports_the_error_and_is_not_ready() {
+async fn cache_without_permission_reports_the_error_and_is_not_ready() {
     let server = start().await;
     let client = inject_faults(server.client.clone(), |_| Injected::Answer(403));
     let api: Api<ConfigMap> = Api::namespaced(client, "default");
@@ -221,7 +221,7 @@ fn refusing(server: &crate::server::Server, verb: Verb) -> (kube::Client, Arc<At
 }
 
 #[tokio::test(start_paused = true)]
-async fn refused_mirror_backs_off_and_notices_soon_when_it_is_admitted() {
+async fn refused_cache_backs_off_and_notices_soon_when_it_is_admitted() {
     for verb in [Verb::List, Verb::Watch] {
         let server = start().await;
         let (client, refused, calls) = refusing(&server, verb);
@@ -248,7 +248,7 @@ async fn refused_mirror_backs_off_and_notices_soon_when_it_is_admitted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn mirror_that_worked_and_is_cut_off_reconnects_at_once() {
+async fn cache_that_worked_and_is_cut_off_reconnects_at_once() {
     let server = start().await;
     let (client, refused, _) = refusing(&server, Verb::Watch);
     let calls = Arc::new(AtomicUsize::new(0));
@@ -304,7 +304,7 @@ impl Resource for Demanding {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mirror_is_not_ready_while_one_object_cannot_be_read() {
+async fn a_cache_is_not_ready_while_one_object_cannot_be_read() {
     let server = start().await;
     server.create("a").await;
     let api: Api<Demanding> = Api::namespaced(server.client.clone(), "default");

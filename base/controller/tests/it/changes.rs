@@ -1,4 +1,4 @@
-//! Which changes of an object call for a reconcile.
+//! Which changes of an object have it reconciled.
 
 use base_controller::changed_by_others;
 use k8s_openapi::api::apps::v1::Deployment;

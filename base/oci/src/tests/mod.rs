@@ -193,7 +193,7 @@ async fn host_without_tls_is_an_error_at_once() {
     let begun = Instant::now();
     let open = reference("oci://open.example/charts/web:1.0.0");
     let why = hosts.client(|_| {}).pull(&open, &ARTEFACT).await;
-    assert_eq!(why.expect_err("it cannot be requested").kind, Kind::NoTls);
+    assert_eq!(why.expect_err("no request can be sent").kind, Kind::NoTls);
     assert_eq!(begun.elapsed(), Duration::ZERO, "another try would not help");
 }
 

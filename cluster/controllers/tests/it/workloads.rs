@@ -249,7 +249,7 @@ async fn endpoints_of_another_address_type_get_a_slice_of_their_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slice_gets_another_name_once_the_mirror_shows_a_foreign_one() {
+async fn slice_gets_another_name_once_the_cache_shows_a_foreign_one() {
     let watched = Arc::new(Notify::new());
     let watches = watched.clone();
     let cluster = start_over(

@@ -18,15 +18,15 @@ use crate::world::{NAMESPACE, World, shoot};
 use crate::{errors, succeeded};
 
 /// Longer than a watch lives (kube-runtime: 290 s), shorter than an infrastructure may take (600 s).
-const MIRROR_IS_BLIND: Duration = Duration::from_secs(400);
+const CACHE_IS_BLIND: Duration = Duration::from_secs(400);
 
 /// A landscape in which gardenlet's cache of Shoots gets no news while the flag is set.
-async fn with_a_mirror_to_blind() -> (World, Arc<AtomicBool>) {
+async fn with_a_cache_to_blind() -> (World, Arc<AtomicBool>) {
     let blind = Arc::new(AtomicBool::new(false));
     let is_blind = blind.clone();
     let world = World::start_with(move |call| {
-        let mirroring = matches!(call.verb, Verb::Watch | Verb::List) && call.resource == "shoots";
-        match mirroring && is_blind.load(Ordering::Relaxed) {
+        let caching = matches!(call.verb, Verb::Watch | Verb::List) && call.resource == "shoots";
+        match caching && is_blind.load(Ordering::Relaxed) {
             true => Injected::Answer(503),
             false => Injected::Pass,
         }
@@ -43,7 +43,7 @@ fn pools(list: &Value) -> Vec<&str> {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_during_a_run_is_not_mixed_into_it() {
-    let (world, blind) = with_a_mirror_to_blind().await;
+    let (world, blind) = with_a_cache_to_blind().await;
     world.extensions.silence("Infrastructure");
     world.extensions.silence("Worker");
     world.create_shoot(&shoot()).await;
@@ -54,7 +54,7 @@ async fn a_request_during_a_run_is_not_mixed_into_it() {
     };
     let begun = until(&shoots, "b", "waiting for its infrastructure", waits).await;
     blind.store(true, Ordering::Relaxed);
-    tokio::time::sleep(MIRROR_IS_BLIND).await;
+    tokio::time::sleep(CACHE_IS_BLIND).await;
     let mut workers = shoot()["spec"]["provider"]["workers"].clone();
     let mut second = workers[0].clone();
     second["name"] = json!("pool-b");

@@ -199,7 +199,7 @@ impl Fleet {
         }
         let known = self
             .classes
-            .wait_in(namespace, "machine classes to be mirrored", FREEZE.limit, |classes| {
+            .wait_in(namespace, "machine classes to be cached", FREEZE.limit, |classes| {
                 let ours = |class: &MachineClass| self.marks.are_on(&class.metadata);
                 let awake = classes
                     .list_in(namespace)

@@ -18,7 +18,7 @@ use super::plan::Planned;
 use crate::left_alone::{LEFT_ALONE_ANNOTATION, is_left_alone, leave_alone};
 
 /// How long a cache may lag behind what was just written.
-const MIRROR_TIMEOUT: Duration = Duration::from_secs(60);
+const CACHE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Why machines are left alone, for people.
 const REASON: &str = "restored";
 
@@ -53,7 +53,7 @@ impl Fleet {
         for one in &open {
             self.create(context, namespace, one).await?;
         }
-        self.wait_mirrored(namespace, &open).await?;
+        self.wait_cached(namespace, &open).await?;
         let classes: Api<MachineClass> = api(context, namespace);
         // The planned class of each deployment comes last: by it the deployment counts as taken over.
         for class in open.iter().flat_map(|one| &one.sets).map(|set| set.class.name_any()) {
@@ -87,13 +87,13 @@ impl Fleet {
         Ok(())
     }
 
-    async fn wait_mirrored(&self, namespace: &str, open: &[Inherited]) -> Result<(), Fault> {
+    async fn wait_cached(&self, namespace: &str, open: &[Inherited]) -> Result<(), Fault> {
         let sets = open.iter().flat_map(|one| &one.sets);
         let names = sets.clone().map(|inherited| inherited.set.name_any()).collect();
-        wait_for(&self.sets, namespace, "machine sets to be mirrored", names).await?;
+        wait_for(&self.sets, namespace, "machine sets to be cached", names).await?;
         let machines = sets.flat_map(|inherited| &inherited.machines);
         let names = machines.map(ResourceExt::name_any).collect();
-        wait_for(&self.machines, namespace, "machines to be mirrored", names).await
+        wait_for(&self.machines, namespace, "machines to be cached", names).await
     }
 }
 
@@ -101,12 +101,12 @@ async fn wait_for<K>(cache: &Cache<K>, namespace: &str, what: &str, names: BTree
 where
     K: Resource<DynamicType = ()> + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
 {
-    let mirrored = cache.wait_in(namespace, what, MIRROR_TIMEOUT, |objects| {
+    let cached = cache.wait_in(namespace, what, CACHE_TIMEOUT, |objects| {
         let known: BTreeSet<String> = objects.list_in(namespace).iter().map(|one| one.name_any()).collect();
         match names.difference(&known).next() {
             None => WaitState::Done(()),
             Some(name) => WaitState::NotYet(format!("{name} is not known yet")),
         }
     });
-    mirrored.await.map_err(Fault::from)
+    cached.await.map_err(Fault::from)
 }

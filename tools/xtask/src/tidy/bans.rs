@@ -146,26 +146,32 @@ fn private_words(source: &Source) -> Vec<Finding> {
         .collect()
 }
 
-/// One finding for each comment that begins with `Of `: its subject comes too late.
+/// One finding for each comment, or item of a list in it, that begins with `Of`: its subject comes too late.
 fn inverted_comments(source: &Source) -> Vec<Finding> {
-    lexemes(&source.text)
-        .into_iter()
-        .filter_map(|(line, lexeme)| {
-            let Lexeme::Comment(text) = lexeme else {
-                return None;
-            };
-            let text = text.strip_prefix("//")?;
-            text.strip_prefix(['/', '!'])
-                .unwrap_or(text)
-                .starts_with(" Of ")
-                .then(|| {
-                    Finding::new(
-                        format!("{}:{line}", source.path),
-                        "a comment does not begin with `Of`: put the subject and its verb first",
-                    )
-                })
-        })
-        .collect()
+    let mut findings = Vec::new();
+    let mut above = None;
+    for (line, lexeme) in lexemes(&source.text) {
+        let Lexeme::Comment(text) = lexeme else {
+            above = None;
+            continue;
+        };
+        let text = text.trim_start_matches(['/', '!', '*', ' ']);
+        let (is_item, text) = match text.strip_prefix("- ") {
+            Some(item) => (true, item),
+            None => (false, text),
+        };
+        // A sentence within a comment may begin a line.
+        let begins = is_item || above.is_none_or(|above| above + 1 != line);
+        if begins && text.split_whitespace().next() == Some("Of") {
+            findings.push(Finding::new(
+                format!("{}:{line}", source.path),
+                "a comment does not begin with `Of`: put the subject and its verb first",
+            ));
+        }
+        // A paragraph ends at a line without words.
+        above = (!text.trim().is_empty()).then_some(line);
+    }
+    findings
 }
 
 /// Whether a line of code has the word as a word of its own, whatever its case, in snake or camel spelling.
@@ -299,14 +305,18 @@ let e = br"// nobody"; let f = "/* told"; let g = "told
 
     #[test]
     fn a_comment_that_begins_with_of_is_found() {
-        let text =
-            "//! Of a.\n/// Of b\n// Of c\nlet d = 1; // Of e\n// Often of f. Of g\n// of h\nlet i = \"// Of j\";\n";
-        let (path, text) = ("a.rs".to_owned(), text.to_owned());
-        let places: Vec<String> = inverted_comments(&Source { path, text })
-            .into_iter()
-            .map(|finding| finding.place)
-            .collect();
-        assert_eq!(places, ["a.rs:1", "a.rs:2", "a.rs:3", "a.rs:4"]);
+        for (text, expected) in [
+            ("//! Of a.\nlet b = 1; // Of c\n", &[1, 2][..]),
+            ("/// A.\n///\n/// Of b\n/// - Of c\nfn d() {} /* Of e */", &[3, 4, 5]),
+            ("// A sentence. The next one.\n// Of b\n", &[]),
+            ("// Often of a. Of b\n\n// of c\nlet d = \"// Of e\";\n", &[]),
+        ] {
+            let (path, source) = ("a.rs".to_owned(), text.to_owned());
+            let places = inverted_comments(&Source { path, text: source });
+            let places: Vec<String> = places.into_iter().map(|finding| finding.place).collect();
+            let expected: Vec<String> = expected.iter().map(|line| format!("a.rs:{line}")).collect();
+            assert_eq!(places, expected, "{text}");
+        }
     }
 
     #[test]
