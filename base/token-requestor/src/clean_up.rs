@@ -1,6 +1,7 @@
 //! What a Secret leaves behind that no longer requests its token: the ServiceAccount in the target, and our finalizer. What
 //! fails is tried again until it succeeds. What happens while no requestor runs leaves the ServiceAccount, as only the Secret's
-//! last version names the target it is in; the finalizer is taken off all the same, or the Secret could not be deleted.
+//! last version names the target it is in; the finalizer is taken off all the same at the next start, or the Secret could not be
+//! deleted. A Secret with the class of another requestor is released there only if it is being deleted.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -87,20 +88,19 @@ fn names_another(old: &Secret, new: &Secret, options: &Options) -> bool {
 pub(crate) fn is_outdated(worked_on: &Secret, context: &Context) -> bool {
     match context.secrets.get(&ObjectKey::of(worked_on)) {
         Some(now) if now.metadata.uid == worked_on.metadata.uid => names_another(worked_on, &now, &context.options),
-        // A reconcile of a deletion has cleaned up itself.
+        // A reconcile of a deletion adds nothing.
         _ => worked_on.metadata.deletion_timestamp.is_none(),
     }
 }
 
-/// Deletes the ServiceAccount that `last` names. A Secret with our finalizer leaves the cache when it is deleted, which
-/// a reconcile has seen to, or when it no longer requests a token: then it still exists, and nothing else would take the
+/// Deletes the ServiceAccount that `last` names. A Secret with our finalizer leaves the cache when it is deleted, by whichever
+/// requestor took the finalizer off, or when it no longer requests a token: then it still exists, and nothing else would take the
 /// finalizer off.
 async fn clean_up(last: Arc<Secret>, context: &Context) -> Result<(), Fault> {
     let api = api(&last, context);
-    let live = get(&api, last.metadata.name.as_deref().unwrap_or_default()).await?;
-    let live = live.filter(|live| live.metadata.uid == last.metadata.uid);
-    match live {
-        None if last.metadata.deletion_timestamp.is_some() && has_finalizer(&*last, FINALIZER) => Ok(()),
+    let found = get(&api, last.metadata.name.as_deref().unwrap_or_default()).await?;
+    match found {
+        Some(live) if live.metadata.uid != last.metadata.uid => remove_account(&last, Some(&live), context).await,
         Some(live) if requests_token(&live, context) => match keeps_account(&live) {
             true => Ok(()),
             false => remove_account(&last, Some(&live), context).await,
@@ -109,8 +109,7 @@ async fn clean_up(last: Arc<Secret>, context: &Context) -> Result<(), Fault> {
             if !keeps_account(&live) {
                 remove_account(&last, None, context).await?;
             }
-            // The requestor of another class has the same finalizer: it adds it again. If the Secret is being deleted, it cleans up
-            // once the Secret has gone.
+            // The requestor of another class has the same finalizer: it adds it again, or it cleans up once the Secret is gone.
             remove_finalizer(&api, live, FINALIZER).await.map(drop)
         }
         None => remove_account(&last, None, context).await,
@@ -148,14 +147,17 @@ pub(crate) async fn remove_account(secret: &Secret, live: Option<&Secret>, conte
 }
 
 /// Takes our finalizer off Secrets that lost their labels unseen. One with the label of another class is left to its requestor,
-/// which has the same finalizer.
+/// which has the same finalizer, until it is being deleted: there may be no such requestor.
 async fn release_forgotten(context: &Context) -> Result<(), Fault> {
     let all: Api<Secret> = Api::all(context.source.clone());
     let mut params = ListParams::default().limit(PAGE);
     loop {
         let page = all.list_metadata(&params).await;
         let page = page.map_err(|error| fault_of(error, "list Secrets"))?;
-        let is_forgotten = |metadata: &ObjectMeta| class_of(metadata).is_none();
+        let is_forgotten = |metadata: &ObjectMeta| match class_of(metadata) {
+            None => true,
+            Some(class) => class != context.options.class && metadata.deletion_timestamp.is_some(),
+        };
         for found in &page.items {
             if !has_finalizer(found, FINALIZER) || !is_forgotten(&found.metadata) {
                 continue;

@@ -135,7 +135,7 @@ fn name_taken(namespace: &str, slice: &EndpointSlice) -> Fault {
         "create EndpointSlice {namespace}/{}: one of this name is there, and the watch has not shown it yet",
         slice.name_any()
     );
-    Fault::transient(taken).hint("it is tried again by itself until the watch shows what is there")
+    Fault::transient(taken).hint("it is tried again by itself, and succeeds once the watch shows what is there")
 }
 
 async fn write_endpoints(context: &Context, namespace: &str, wanted: Endpoints) -> Result<(), Fault> {

@@ -182,7 +182,7 @@ impl ImageCatalogue {
         }
     }
 
-    /// Whether it pretends to know every image.
+    /// Whether it simulates images that it does not know.
     pub fn is_simulating(&self) -> bool {
         self.simulating
     }

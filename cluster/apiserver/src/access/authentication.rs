@@ -57,9 +57,10 @@ pub struct TokenAuthority {
 }
 
 impl Access {
-    /// The user whom a request is from: the server itself, one that its own authorities know, or one that a delegate knows.
+    /// The user whom a request is from: the server itself, one that its own authorities know, or one that a delegate knows;
+    /// `system:anonymous` for a request without credentials.
     ///
-    /// Errors: 401 for a request without valid credentials.
+    /// Errors: 401 for credentials that are not accepted.
     pub(crate) async fn authenticate(&self, parts: &Parts) -> Result<Arc<User>, Status> {
         let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         match header.and_then(|value| value.strip_prefix("Bearer ")) {

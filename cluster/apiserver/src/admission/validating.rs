@@ -18,7 +18,7 @@ use crate::wire::status::Status;
 const FAILED_OPEN: &str = "failed-open.validating.webhook.admission.k8s.io/";
 
 impl Write<'_> {
-    /// Calls all that may refuse. The caller holds no lock.
+    /// Evaluates policies, and calls validating webhooks. The caller holds no lock.
     pub(crate) async fn run_validating_admission(
         &mut self,
         call: &Call<'_>,

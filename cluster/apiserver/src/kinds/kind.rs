@@ -2,8 +2,8 @@
 //! kinds of other crates implement the same trait. It never stores anything.
 //!
 //! Objects travel as `serde_json::Value`. `accept`, `schema`, `default`, `columns` and `cells` see the version that the client
-//! speaks. All else sees the working version (`Context::working_version`): for custom resources the version of the request,
-//! for other kinds the *hub*, which is the storage version. `convert` leads from one version to another.
+//! speaks, `refresh` the stored one. All else sees the working version (`Context::working_version`), or the hub on deletes: for
+//! custom resources the version of the request, for other kinds the *hub*, which is the storage version. `convert` leads from one version to another.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Whether an object is of the version and kind that its path names. It looks at no other field, but to word a refusal.
+//! Whether an object is of the version and kind that its path names; both are set where an object of a built-in kind leaves them
+//! out. Other fields only decide how a refusal is worded.
 
 use cluster_fields::FieldError;
 use serde_json::Value;

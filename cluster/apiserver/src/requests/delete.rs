@@ -19,7 +19,7 @@ use crate::kinds::metadata::{self, timestamp};
 use crate::kinds::registry::Role;
 use crate::kinds::{conversion, definition, namespaces, pods, strategies};
 use crate::requests::read;
-use crate::requests::write::{EXCLUSIVE_RETRIES_MAX, overtaken};
+use crate::requests::write::{WRITE_ATTEMPTS_MAX, overtaken};
 use crate::state::context::{Context, ExclusiveWrite};
 use crate::state::reader::Reader;
 use crate::wire::answer::Answer;
@@ -292,7 +292,7 @@ async fn admit_and_remove(
         namespace_lifecycle::check_deletable(context, name)?;
         match try_remove(context, &exclusive, &entry, old, options).await {
             Ok(deleted) => return Ok(deleted),
-            Err(StoreError::Overtaken) if attempt < EXCLUSIVE_RETRIES_MAX => {}
+            Err(StoreError::Overtaken) if attempt < WRITE_ATTEMPTS_MAX => {}
             Err(StoreError::Overtaken) => return Err(overtaken()),
             Err(StoreError::Conflict { .. }) if attempt < TRIES_MAX => {}
             Err(error) => return Err(context.store_status(name, error)),

@@ -17,7 +17,7 @@ use crate::objects::incoming::{self, Incoming, Source};
 use crate::requests::managed_fields::KindVersions;
 use crate::requests::path_match::check_matches_path;
 use crate::requests::read;
-use crate::requests::write::{EXCLUSIVE_RETRIES_MAX, Refusal, overtaken};
+use crate::requests::write::{Refusal, WRITE_ATTEMPTS_MAX, overtaken};
 use crate::state::context::Context;
 use crate::state::pending_write::Write;
 use crate::wire::answer::Answer;
@@ -206,10 +206,10 @@ impl Request {
             write.warnings = incoming.warnings;
             match write.replace(&live, incoming.object).await {
                 Ok(written) => return Ok((StatusCode::OK, written.entry().clone(), write.warnings)),
-                Err(Refusal::Overtaken) if attempt < EXCLUSIVE_RETRIES_MAX => {}
+                Err(Refusal::Overtaken) if attempt < WRITE_ATTEMPTS_MAX => {}
                 Err(Refusal::Overtaken) => return Err(overtaken()),
                 // kube-apiserver's store applies the patch again without a limit: others' writes are no reason to refuse it.
-                Err(Refusal::Stale) if !pinned && attempt < EXCLUSIVE_RETRIES_MAX => {}
+                Err(Refusal::Stale) if !pinned && attempt < WRITE_ATTEMPTS_MAX => {}
                 Err(Refusal::Stale) => break,
                 Err(Refusal::Status(status)) => return Err(status),
             }

@@ -9,7 +9,7 @@ use crate::kinds::metadata;
 use crate::objects::incoming::{self, Incoming, Source};
 use crate::requests::path_match::check_matches_path;
 use crate::requests::read;
-use crate::requests::write::{EXCLUSIVE_RETRIES_MAX, Refusal, check_number, overtaken};
+use crate::requests::write::{Refusal, WRITE_ATTEMPTS_MAX, check_number, overtaken};
 use crate::state::context::Context;
 use crate::state::pending_write::Write;
 use crate::wire::answer::Answer;
@@ -75,7 +75,7 @@ async fn put(context: &Context, incoming: Incoming, shape: Shape) -> Result<Answ
                     .await?
                     .warn(write.warnings));
             }
-            Err(Refusal::Overtaken) if attempt < EXCLUSIVE_RETRIES_MAX => {}
+            Err(Refusal::Overtaken) if attempt < WRITE_ATTEMPTS_MAX => {}
             Err(Refusal::Overtaken) => return Err(overtaken()),
             Err(Refusal::Stale) if unconditional && attempt < TRIES_MAX => {}
             Err(Refusal::Stale) => break,

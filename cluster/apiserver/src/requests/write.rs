@@ -2,10 +2,12 @@
 //! validation. The verbs in other files decide what is written; this file decides whether and how.
 //!
 //! The order for creates and updates alike:
-//! 1. mutating admission: the server, the kind, webhooks (`run_mutating_admission`);
+//! 1. mutating admission: the kind, the server, webhooks, and the first two again where webhooks changed something
+//!    (`run_mutating_admission`);
 //! 2. the strategy of the kind (`Kind::prepare`), addresses of Services, then validation;
 //! 3. all that may refuse the prepared object (`admit_prepared`);
-//! 4. quota (`count_in_quotas`), last, so that a write that is refused uses nothing up; then the store.
+//! 4. quota (`count_in_quotas`), last, so that a write that admission refuses uses nothing up; then the store, whose refusals
+//!    the quota controller corrects.
 //!
 //! Deletions have an order of their own, in `requests/delete`.
 
@@ -26,8 +28,9 @@ use crate::state::pending_write::Write;
 use crate::state::reader::Reader;
 use crate::wire::status::Status;
 
-/// How often a write is validated again because another process was faster with one that depends on the same objects.
-pub(crate) const EXCLUSIVE_RETRIES_MAX: usize = 64;
+/// How often a write is tried: another process was faster with one that depends on the same objects, or another writer changed
+/// the object of a patch.
+pub(crate) const WRITE_ATTEMPTS_MAX: usize = 64;
 /// How often a name is generated again when it is taken, as in kube-apiserver.
 const NAME_TRIES_MAX: usize = 8;
 
@@ -116,7 +119,7 @@ impl<'a> Write<'a> {
                 Err(Refusal::Status(status))
                     if generate && attempt < NAME_TRIES_MAX && status.reason() == "AlreadyExists" => {}
                 Err(Refusal::Status(status)) => return Err(status),
-                Err(Refusal::Overtaken | Refusal::Stale) if attempt < EXCLUSIVE_RETRIES_MAX => {}
+                Err(Refusal::Overtaken | Refusal::Stale) if attempt < WRITE_ATTEMPTS_MAX => {}
                 Err(Refusal::Overtaken | Refusal::Stale) => return Err(overtaken()),
             }
         }
@@ -408,7 +411,7 @@ pub(crate) fn overtaken() -> Status {
         http::StatusCode::CONFLICT,
         "Conflict",
         format!(
-            "other servers of this API were faster {EXCLUSIVE_RETRIES_MAX} times with writes that this one depends on; try \
+            "other servers of this API were faster {WRITE_ATTEMPTS_MAX} times with writes that this one depends on; try \
              it again"
         ),
     )

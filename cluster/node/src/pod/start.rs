@@ -31,7 +31,7 @@ use crate::{
 /// How long a container that could not be created waits for the next attempt: what a kubelet does about it when its
 /// pod has not changed (kubernetes/kubernetes v1.35 pkg/kubelet/kubelet.go, backOffPeriod).
 const CREATE_AGAIN: Duration = Duration::from_secs(10);
-/// Marks pods of which at least one container only pretends to run.
+/// Marks pods of which at least one container is only simulated.
 const SIMULATED_ANNOTATION: &str = "node.orangery.dev/simulated";
 
 impl PodRunner {

@@ -5,6 +5,7 @@ mod container;
 mod dev;
 mod exec;
 mod init;
+mod mounts;
 mod namespaces;
 mod netlink;
 mod nftables;

@@ -14,6 +14,7 @@ use rustix::mount::{
     mount_change, mount_remount, move_mount, open_tree, unmount,
 };
 
+use super::mounts::MountTable;
 use super::root_plan::{self, Entry, Plan, Volume};
 use super::{Done, dev};
 use crate::beneath::{mount_point_beneath, open_beneath, open_root};
@@ -299,16 +300,14 @@ fn make_read_only(plan: &Plan, placed: &[Placed<'_>]) -> io::Result<()> {
         .iter()
         .map(|placed| Ok((mount_of(&placed.root)?, placed)))
         .collect::<io::Result<_>>()?;
-    let table = fs::read(Path::new(OLD).join("proc/self/mountinfo"))?;
-    let mounts: Vec<Mounted> = table.split(|byte| *byte == b'\n').filter_map(parse_mount).collect();
-    let above: BTreeMap<u64, u64> = mounts.iter().map(|mount| (mount.number, mount.above)).collect();
-    for mounted in &mounts {
+    let table = MountTable::read(&Path::new(OLD).join("proc"))?;
+    for mounted in table.mounts() {
         let path = mounted.path.as_path();
-        let mut up = std::iter::successors(Some(mounted.number), |number| {
-            above.get(number).copied().filter(|above| above != number)
-        });
-        let writable = match up.find_map(|number| volumes.get(&number)) {
-            Some(placed) => placed.volume.writable,
+        let volume = table
+            .chain(mounted)
+            .find_map(|mount| Some((mount, *volumes.get(&mount.number)?)));
+        let writable = match volume {
+            Some((_, placed)) => placed.volume.writable,
             None => declared
                 .iter()
                 .filter(|(above, _)| path.starts_with(above))
@@ -317,27 +316,24 @@ fn make_read_only(plan: &Plan, placed: &[Placed<'_>]) -> io::Result<()> {
         };
         let is_read_only = mounted.options.contains(MountFlags::RDONLY);
         // The root itself is changed last, by the first process.
-        if writable || path == Path::new("/") || path.starts_with(OLD) || is_read_only {
+        if writable || path == Path::new("/") || path.starts_with(OLD) || is_read_only || table.is_covered(mounted) {
             continue;
         }
-        let opened;
-        let root = match volumes.get(&mounted.number) {
-            Some(placed) => &placed.root,
-            None => {
-                opened = match open_root(path) {
-                    Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                        continue;
-                    }
-                    opened => opened?,
-                };
-                &opened
+        let root = match volume {
+            // Looked up from the volume's root: programs may move the folder that the volume is mounted at.
+            Some((mount, placed)) => {
+                let below = path.strip_prefix(&mount.path).unwrap_or(path);
+                open_beneath(placed.root.try_clone()?, below)?
             }
+            None => open_root(path)?,
         };
-        // Another mount stands where this one is: no path leads to it.
-        if mount_of(root)? != mounted.number {
-            continue;
+        if mount_of(&root)? != mounted.number {
+            return Err(io::Error::other(format!(
+                "what is mounted at {} has moved",
+                path.display()
+            )));
         }
-        let place = path_of(root);
+        let place = path_of(&root);
         // Flags that a mount has cannot be dropped here; the times of access stay as they are by themselves.
         let flags = MountFlags::BIND | MountFlags::RDONLY | mounted.options;
         if mount_remount(&place, flags, "").is_err() {
@@ -360,76 +356,4 @@ fn declared<'a>(plan: &'a Plan, placed: &'a [Placed<'_>]) -> Vec<(&'a Path, bool
     let volumes = placed.iter().map(|placed| placed.volume);
     declared.extend(volumes.map(|volume| (volume.path.as_path(), volume.writable)));
     declared
-}
-
-/// A line of `mountinfo`.
-struct Mounted {
-    number: u64,
-    /// The number of the mount that it is mounted in.
-    above: u64,
-    path: PathBuf,
-    options: MountFlags,
-}
-
-fn parse_mount(line: &[u8]) -> Option<Mounted> {
-    let mut fields = line.split(|byte| *byte == b' ');
-    let mut number = || std::str::from_utf8(fields.next()?).ok()?.parse().ok();
-    let (number, above) = (number()?, number()?);
-    let mut fields = fields.skip(2);
-    let path = unescape(fields.next()?);
-    let mut flags = MountFlags::empty();
-    for option in fields.next()?.split(|byte| *byte == b',') {
-        flags |= match option {
-            b"ro" => MountFlags::RDONLY,
-            b"nosuid" => MountFlags::NOSUID,
-            b"nodev" => MountFlags::NODEV,
-            b"noexec" => MountFlags::NOEXEC,
-            _ => MountFlags::empty(),
-        };
-    }
-    Some(Mounted {
-        number,
-        above,
-        path,
-        options: flags,
-    })
-}
-
-/// Blanks and the like are written as a backslash and three octal digits.
-fn unescape(text: &[u8]) -> PathBuf {
-    use std::os::unix::ffi::OsStringExt;
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((&byte, after)) = rest.split_first() {
-        let code = (byte == b'\\')
-            .then(|| after.get(..3))
-            .flatten()
-            .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
-        match code {
-            Some(code) => {
-                bytes.push(code);
-                rest = &after[3..];
-            }
-            None => {
-                bytes.push(byte);
-                rest = after;
-            }
-        }
-    }
-    PathBuf::from(std::ffi::OsString::from_vec(bytes))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_of_mountinfo_is_read_with_its_blanks_and_flags() {
-        let line = br"36 35 98:0 /mnt1 /a\040b\134c rw,nosuid,noatime master:1 - ext3 /dev/root rw";
-        let mount = parse_mount(line).unwrap();
-        assert_eq!((mount.number, mount.above), (36, 35));
-        assert_eq!(mount.path, Path::new(r"/a b\c"));
-        assert_eq!(mount.options, MountFlags::NOSUID);
-        assert!(parse_mount(b"").is_none());
-    }
 }

@@ -201,6 +201,21 @@ async fn a_writable_volume_over_a_mount_of_a_read_only_one_is_written() {
 }
 
 #[tokio::test]
+async fn a_file_is_not_mounted_over_a_folder_of_a_volume() {
+    let (outer, inner) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::create_dir(outer.path().join("a")).unwrap();
+    std::fs::write(inner.path().join("file"), "").unwrap();
+    let mut options = shell("true");
+    options.mounts = vec![
+        mount(outer.path(), "/vol", true),
+        mount(&inner.path().join("file"), "/vol/a", false),
+    ];
+    let pod = crate::kit::pod(1).await;
+    let error = pod.start_container(options).await.unwrap_err().to_string();
+    assert!(error.contains("/vol/a") && error.contains("Not a directory"), "{error}");
+}
+
+#[tokio::test]
 async fn hidden_folders_are_empty_but_for_volumes_in_them() {
     // Not in /tmp, which is a folder of the container's own.
     let shown = std::path::Path::new("/usr/share");
