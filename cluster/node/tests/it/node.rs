@@ -341,7 +341,7 @@ fn in_virtual_time(test: impl Future<Output = ()> + Send + 'static) {
 }
 
 #[test]
-fn a_finished_pod_found_at_start_takes_no_address_and_lets_the_node_rest() {
+fn a_finished_pod_at_start_takes_no_address_and_lets_the_node_rest() {
     in_virtual_time(async {
         let cluster = Cluster::new().await;
         let node = cluster.node("node-a", ImageCatalogue::new().with("app", serves));

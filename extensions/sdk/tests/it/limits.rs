@@ -44,7 +44,7 @@ async fn an_operation_is_cut_off_at_the_time_limit_of_its_registration() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn codes_of_the_table_reach_status_and_event_but_no_refusal_of_the_seed() {
+async fn codes_of_the_table_reach_status_and_event_but_no_seeds_refusal() {
     let seed = Seed::new().await;
     seed.cluster(Succeeded, json!({})).await;
     let table = CodeTable::new([
