@@ -373,7 +373,7 @@ fn without_address(folder: &Path) {
         1,
         &[
             "error: Shoot garden-local/local has no address of its API server yet",
-            "hint: wait until its creation has succeeded; `orangery why --data-dir .orangery garden-local/local` says \
+            "hint: wait until its creation has succeeded; `orangery why --data-dir .orangery garden-local/local` prints \
              what it waits for",
         ],
     );
