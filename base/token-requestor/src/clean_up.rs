@@ -98,22 +98,19 @@ pub(crate) fn is_outdated(worked_on: &Secret, context: &Context) -> bool {
 /// finalizer off.
 async fn clean_up(last: Arc<Secret>, context: &Context) -> Result<(), Fault> {
     let api = api(&last, context);
-    let found = get(&api, last.metadata.name.as_deref().unwrap_or_default()).await?;
-    match found {
-        Some(live) if live.metadata.uid != last.metadata.uid => remove_account(&last, Some(&live), context).await,
-        Some(live) if requests_token(&live, context) => match keeps_account(&live) {
-            true => Ok(()),
-            false => remove_account(&last, Some(&live), context).await,
-        },
-        Some(live) => {
-            if !keeps_account(&live) {
-                remove_account(&last, None, context).await?;
-            }
-            // The requestor of another class has the same finalizer: it adds it again, or it cleans up once the Secret is gone.
-            remove_finalizer(&api, live, FINALIZER).await.map(drop)
-        }
-        None => remove_account(&last, None, context).await,
+    let live = match get(&api, last.metadata.name.as_deref().unwrap_or_default()).await? {
+        Some(live) if live.metadata.uid == last.metadata.uid => live,
+        successor => return remove_account(&last, successor.as_ref(), context).await,
+    };
+    let requests_token = requests_token(&live, context);
+    if !keeps_account(&live) {
+        remove_account(&last, requests_token.then_some(&live), context).await?;
     }
+    if requests_token {
+        return Ok(());
+    }
+    // The requestor of another class has the same finalizer: it adds it again, or it cleans up once the Secret is gone.
+    remove_finalizer(&api, live, FINALIZER).await.map(drop)
 }
 
 /// Whether the labels of a Secret request a token of our class.

@@ -41,10 +41,11 @@ impl MountTable {
 
     /// Whether no path leads to the mount: another one stands at its root, or on the way to it.
     pub(super) fn is_covered(&self, mounted: &Mounted) -> bool {
-        let leads_to_it = |other: &Mounted| self.chain(mounted).any(|mount| mount.number == other.number);
+        let chain: Vec<&Mounted> = self.chain(mounted).collect();
+        let leads_to_it = |other: &Mounted| chain.iter().any(|mount| mount.number == other.number);
         let stands_at_root = |other: &Mounted| other.above == mounted.number && other.path == mounted.path;
         let stands_on_the_way = |other: &Mounted| {
-            self.chain(mounted).any(|mount| {
+            chain.iter().any(|mount| {
                 mount.above == other.above && mount.path != other.path && mount.path.starts_with(&other.path)
             })
         };
